@@ -91,5 +91,5 @@
 // An archived transcript takes no more lines, and is read by a [LineQuery] that asks for that.
 //
 // An [Owners] is to let several processes share one engine. It is experimental: package spawn uses
-// it, and package agent refuses a Store that has one, so far.
+// it.
 package session

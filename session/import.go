@@ -74,7 +74,8 @@ type FilesLister interface {
 // ErrUnfinishedCopy is returned for a [Store] into which another one was being copied when that was
 // cut off: it has a part of the other one. The copy is begun again, see
 // [github.com/offshoot-sdk/offshoot/session/storecopy.Copy].
-var ErrUnfinishedCopy = errors.New("session: the store is an unfinished copy of another one")
+var ErrUnfinishedCopy = errors.New("session: the store is an unfinished copy of another one; " +
+	"give the copy command again")
 
 // Import implements [JournalImporter].
 func (j *memoryJournal) Import(

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // An Owners says which of several processes on one engine has a tree, brings that process what
@@ -89,7 +90,12 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 
 	// Lane returns this process's part in the lane of that name. Its tickets are granted while
 	// Serve runs, and end with it. Until then a process takes each lane once: a second call of a
-	// name returns the same Lane, and leaves the limit and the user of the first.
+	// name returns the same Lane, and leaves the limit and the user of the first. A lane of a name
+	// above 256 bytes takes no ticket, see Lane.Ask.
+	//
+	// Engines may keep a lane as one document, which each grant reads and writes: its cost grows
+	// with the tickets that wait in all processes. A process asks for those that are next, and
+	// keeps the others to itself: with 10,000 in a lane 30 grants took seconds, and more.
 	Lane(name string, limit int, u LaneUser) Lane
 }
 
@@ -104,8 +110,9 @@ const (
 	OrphanSpread = 2 * time.Second
 	// OrphanAgain is when a tree is yielded again that is still an orphan.
 	OrphanAgain = time.Minute
-	// RequestLimit is the greatest length of the body of a request, and of its answer, in bytes.
-	RequestLimit = 4 << 20
+	// RequestLimit is the greatest length of the body of a request, and of its answer, in bytes:
+	// what a batch may have, so that a command which the log of a tree takes can be asked for.
+	RequestLimit = BatchLimit
 )
 
 // A Process is one process of a cluster, from the opening of its Store until it is closed.
@@ -160,7 +167,8 @@ type Member struct {
 
 	// Lease is told each time the lease was renewed, first when it begins. It must return soon, and
 	// is not called again meanwhile. A process that has not been told of a longer lease shortly
-	// before the time Until stops to act for its trees, and goes on when it is, see Lease.Length.
+	// before the time Until stops to act for its trees, and goes on when it is, see Lease.Length. A
+	// Lease that panics, or ends its goroutine, is logged by slog.Default, and counts as told.
 	Lease func(l Lease)
 }
 
@@ -182,8 +190,9 @@ type Lease struct {
 // Only tickets that wait or have a slot are known, so a Lane keeps nothing that must survive.
 type Lane interface {
 	// Ask asks for a slot for t, or does nothing if a ticket of this ID waits or has one. When it
-	// has a slot, LaneUser.Granted is called.
-	Ask(t Ticket)
+	// has a slot, LaneUser.Granted is called. A ticket that no Lane takes, and any for a lane whose
+	// name is too long, is [ErrInvalidTicket], and nothing comes of it.
+	Ask(t Ticket) error
 	// Free gives back the slot of a ticket, or the place of one that waits.
 	Free(id string)
 	// Pause has no ticket granted whose Provider is that one for a time from now, in any process.
@@ -196,6 +205,7 @@ type Lane interface {
 
 // A LaneUser is told what becomes of the tickets of a process. Its functions are not called at the
 // same time, and must return soon. They may call the Lane. Nil: what they would tell is not wanted.
+// One that panics, or ends its goroutine, is logged by slog.Default, and counts as told.
 type LaneUser struct {
 	// Granted says that the ticket with this ID has a slot. A ticket that was freed meanwhile may
 	// still be granted.
@@ -210,6 +220,39 @@ type Ticket struct {
 	Requester string `json:"requester,omitempty"`
 	Provider  string `json:"provider,omitempty"` // of models; see Lane.Pause
 	Class     uint8  `json:"class,omitempty"`    // a lower one is served first
+}
+
+// The greatest lengths of what a ticket and the name of its lane have, in bytes.
+const (
+	maxTicketID   = 256
+	maxTicketName = 1024
+	maxLaneName   = 256
+)
+
+// Validate returns an error that is [ErrInvalidTicket] if the lane of that name does not take t:
+// the ID has 1 to 256 bytes, the Requester and the Provider at most 1,024 each, and all are UTF-8.
+// The name of the lane has at most 256 bytes, of any kind.
+func (t Ticket) Validate(lane string) error {
+	if len(lane) > maxLaneName {
+		return fmt.Errorf("%w: the name of its lane has %d bytes, and may have %d",
+			ErrInvalidTicket, len(lane), maxLaneName)
+	}
+	for _, f := range []struct {
+		name, value string
+		least, most int
+	}{
+		{"id", t.ID, 1, maxTicketID}, {"requester", t.Requester, 0, maxTicketName},
+		{"provider", t.Provider, 0, maxTicketName},
+	} {
+		if len(f.value) < f.least || len(f.value) > f.most {
+			return fmt.Errorf("%w: its %s has %d bytes, and may have %d to %d",
+				ErrInvalidTicket, f.name, len(f.value), f.least, f.most)
+		}
+		if !utf8.ValidString(f.value) {
+			return fmt.Errorf("%w: its %s is not UTF-8", ErrInvalidTicket, f.name)
+		}
+	}
+	return nil
 }
 
 var (
@@ -230,6 +273,9 @@ var (
 
 	// ErrServing is returned by the second of two calls of [Owners.Serve].
 	ErrServing = errors.New("session: Serve runs already")
+
+	// ErrInvalidTicket is returned by [Lane.Ask] for a ticket that no Lane takes.
+	ErrInvalidTicket = errors.New("session: invalid ticket")
 
 	// ErrInvalidRequest is returned by [Owners.Call] for a request that no Owners takes.
 	ErrInvalidRequest = errors.New("session: invalid request")

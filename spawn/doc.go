@@ -175,9 +175,9 @@
 // puts them dies, the next owner of the tree removes them.
 //
 // Of an error that a function of the Config there has returned, the text crosses. A command and an
-// answer have at most [session.RequestLimit] bytes as JSON, in which some characters of a text take
-// six bytes; a command above it is refused, and fails again. A caller that leaves before the answer
-// leaves its call at the owner, until that is done or the deadline of ctx is over.
+// answer have at most [session.RequestLimit] bytes as JSON, which hold every command within the
+// [Limits], whatever characters it has. A caller that leaves before the answer leaves its call at
+// the owner, until that is done or the deadline of ctx is over.
 //
 // A call that reads shows what the journal has. [Supervisor.Wait], [Supervisor.Idle], and
 // [Supervisor.Events] of one tree go by the journal of a tree of another process, which they read

@@ -678,6 +678,25 @@ func (c *cluster) pauseRoute(
 	return fmt.Errorf("%w: %q: %w", ErrNotRecorded, root, cause)
 }
 
+// overRequest refuses an operation whose request has so many bytes, with the error of the process
+// that has the tree: texts that take so many are over MaxCommand.
+func overRequest(limits Limits, op route.Op, size int) error {
+	cmd, _ := op.(tree.Command)
+	switch op := op.(type) {
+	case *route.PostAndWait:
+		cmd = op.Post
+	case *route.SendOut:
+		cmd = &op.Send
+	}
+	if err := limits.Check(cmd); err != nil {
+		return err
+	}
+	return &LimitError{
+		Field: "request to another process", Size: size, Limit: session.RequestLimit, Unit: "bytes",
+		Path: "session.RequestLimit",
+	}
+}
+
 // call asks the process that has a tree, and returns its answer. The error is one of
 // session.ErrNoOwner and session.ErrUnanswered, or it says what became of the operation.
 func (c *cluster) call(
@@ -690,7 +709,10 @@ func (c *cluster) call(
 	if r.Body, err = route.EncodeRequest(asked); err != nil {
 		return answer, err
 	}
-	if err := r.Validate(); err != nil { // the same command would fail again
+	if len(r.Body) > session.RequestLimit { // a command within the Limits takes less
+		return answer, overRequest(c.sup.cfg.Limits, op, len(r.Body))
+	}
+	if err := r.Validate(); err != nil {
 		return answer, fmt.Errorf("spawn: asking the process that has %q: %w", r.Root, err)
 	}
 	open, cancel := c.sup.untilClosed(ctx)

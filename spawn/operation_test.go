@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -684,5 +686,120 @@ func TestHookThatMeetsAnotherProcess(t *testing.T) {
 			require.ErrorContains(t, veto, "as another call says")
 			require.EqualValues(t, i+1, calls.Load())
 		}
+	})
+}
+
+// ignoring returns err, unless that is what.
+func ignoring(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}
+
+// worstTexts are texts of n bytes of which JSON makes the most, by what is done to them.
+func worstTexts(n int) map[string]string {
+	texts := make(map[string]string)
+	for kind, one := range map[string]string{
+		"HTML": "<", "control": "\x01", "quotes": `"`, "not UTF-8": "\xff", "separators": "\u2028",
+		"plain": "a",
+	} {
+		texts[kind] = "a" + strings.Repeat(one, (n-1)/len(one))
+	}
+	return texts
+}
+
+// What is within the Limits is taken in every process, and what is over one is the same error in
+// each.
+func TestLimitsOfEveryProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, ctx := newFleet(t, sessiontest.ClusterOptions{}), t.Context()
+		limits := func(cfg *spawn.Config) {
+			cfg.Limits = spawn.Limits{Message: 900_000, Task: 400_000, Result: 900_000, ID: 50_000}
+			cfg.Runner = runnerFunc(func(
+				ctx context.Context, tn *spawn.TurnInput,
+			) (r spawn.TurnResult, err error) {
+				if taskOf(tn) == "wait" {
+					<-ctx.Done()
+				}
+				r.Result.Text = tn.Inputs[0].Text
+				return r, nil
+			})
+		}
+		a, b := f.talker("a", limits).run(), f.talker("b", limits).run()
+		other := session.Must(session.MainKey("other"))
+		_, err := a.Post(ctx, topKey, topKey, spawn.Incoming{ID: "1", Text: "one"})
+		require.NoError(t, err)
+		_, err = a.Post(ctx, other, other, spawn.Incoming{ID: "1", Text: "one"})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		run, err := a.Spawn(ctx, topKey, topKey, spawn.Request{Task: "wait"})
+		require.NoError(t, err)
+		n := 0
+		in := func(text string) spawn.Incoming {
+			n++
+			return spawn.Incoming{ID: fmt.Sprint("m", n), Text: text}
+		}
+		calls := map[string]struct {
+			most int
+			do   func(w *worker, text string) error
+		}{
+			"Post": {900_000, func(w *worker, text string) error {
+				_, err := w.Post(ctx, topKey, topKey, in(text))
+				return err
+			}},
+			"Post with an ID": {50_000, func(w *worker, text string) error {
+				n++
+				id := fmt.Sprintf("%06d", n) + text[min(6, len(text)):]
+				if !utf8.ValidString(id) {
+					return nil // refused by each
+				}
+				_, err := w.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "x"})
+				return err
+			}},
+			"PostAndWait": {900_000, func(w *worker, text string) error {
+				_, err := w.PostAndWait(ctx, topKey, topKey, in(text))
+				return ignoring(err, spawn.ErrSilent) // that text is none for a person
+			}},
+			"Announce": {900_000, func(w *worker, text string) error {
+				n++
+				_, err := w.Announce(ctx, topKey, spawn.Event{ID: fmt.Sprint("e", n), Text: text})
+				return err
+			}},
+			"Spawn": {400_000, func(w *worker, text string) error {
+				_, err := w.Spawn(ctx, topKey, topKey, spawn.Request{Task: text})
+				return err
+			}},
+			"Steer": {4_000, func(w *worker, text string) error {
+				return w.Steer(ctx, topKey, topKey, run.Ref(), in(text))
+			}},
+			"SendOut": {900_000, func(w *worker, text string) error {
+				_, _, err := w.SendOut(ctx, topKey, topKey, other, in(text), 0)
+				return err
+			}},
+		}
+		for name, call := range calls {
+			for kind, text := range worstTexts(call.most) {
+				for _, w := range []*worker{a, b} {
+					require.NoError(t, call.do(w, text), "%s of %s by %s", name, kind, w.name)
+					time.Sleep(time.Minute)
+				}
+			}
+			for _, size := range []int{call.most + 9, 12 << 20} {
+				for kind, text := range map[string]string{
+					"HTML": "a" + strings.Repeat("<", size), "control": "a" + strings.Repeat("\x01", size),
+				} {
+					var input *spawn.InputError
+					var texts []string
+					for _, w := range []*worker{a, b} {
+						err := call.do(w, text)
+						require.ErrorAs(t, err, &input, "%s of %s by %s: %.200v", name, kind, w.name, err)
+						texts = append(texts, err.Error())
+					}
+					require.Equal(t, texts[0], texts[1], "%s of %s", name, kind)
+				}
+			}
+		}
+		require.Equal(t, "a", f.ownerOf(topKey))
 	})
 }

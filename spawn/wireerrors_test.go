@@ -102,7 +102,8 @@ var notWired = map[string]string{
 	"spawn.NotBlockedError": "of Settle", "spawn.AmbiguousError": "of Settle",
 	"session.ErrNoOwner":  "of Owners",
 	"session.ErrReplaced": "of Owners", "session.ErrServing": "of Owners",
-	"session.ErrInvalidRequest": "of Owners", "session.ErrUnfinishedCopy": "of Run",
+	"session.ErrInvalidRequest": "of Owners", "session.ErrInvalidTicket": "of Owners",
+	"session.ErrUnfinishedCopy": "of Run",
 }
 
 // Every error of the two packages crosses, or there is a reason why it does not.

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/cluster"
+	"github.com/offshoot-sdk/offshoot/session/internal/mask"
 )
 
 // An engine is what the parts of a Store share. All methods may be called concurrently.
@@ -197,13 +198,22 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	case s.e.ended.Load():
 		return session.ErrClosed
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return fmt.Errorf("%w: %s: %v", ctx.Err(), s.e.line.where(), err) //nolint:errorlint // one cause
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("the stream of %s is not there, not in %v: %w", s.name, s.timeout, err)
 	case mayPass(err): // not wrapped: the caller's ctx is not done
-		return fmt.Errorf("%w: not in %v: %v", ErrTimeout, s.timeout, err) //nolint:errorlint // see above
+		return fmt.Errorf("%w: %s, not in %v: %v", //nolint:errorlint // see above
+			ErrTimeout, s.e.line.where(), s.timeout, err)
 	}
 	return err
+}
+
+// where returns the address of the server, or those that are tried, for an error.
+func (l *line) where() string {
+	if url := l.conn.ConnectedUrl(); url != "" {
+		return mask.Address(url)
+	}
+	return mask.Address(strings.Join(l.conn.Servers(), ",")) + ", no connection"
 }
 
 // sleep waits for a time, or until ctx is done.

@@ -3,10 +3,14 @@ package natsstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session/internal/mask"
 )
 
 // A monitored is what the monitoring address of a server says of JetStream, at /varz.
@@ -25,6 +29,7 @@ type monitored struct {
 func checkSync(ctx context.Context, addresses []string) error {
 	for _, address := range addresses {
 		m, err := monitor(ctx, address)
+		address = mask.Address(address)
 		if err != nil {
 			return fmt.Errorf("ask %s for its settings: %w", address, err)
 		}
@@ -41,15 +46,27 @@ func checkSync(ctx context.Context, addresses []string) error {
 	return nil
 }
 
-// monitor asks the server with a monitoring address.
+// monitor asks the server with a monitoring address. The error does not have the address.
 func monitor(ctx context.Context, address string) (m monitored, err error) {
 	const most = 4 << 20 // bytes of an answer
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		strings.TrimSuffix(address, "/")+"/varz", nil)
-	if err != nil {
+	if !strings.Contains(address, "://") {
+		return m, mask.ErrAddress
+	}
+	if err := mask.Check(address); err != nil {
 		return m, err
 	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return m, mask.ErrAddress
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("varz").String(), nil)
+	if err != nil {
+		return m, mask.ErrAddress
+	}
 	answer, err := http.DefaultClient.Do(request)
+	if failed, ok := errors.AsType[*url.Error](err); ok { // its text has the address
+		return m, mask.Error(failed.Err, u.RawQuery)
+	}
 	if err != nil {
 		return m, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/mask"
 )
 
 // The format of what is stored, in the metadata of the streams.
@@ -35,7 +36,9 @@ const (
 // The error is an *[OptionError] for Options that cannot be used, a *[LockedError] if the streams
 // are in use in another way, with Options.Process or without, a *[SettingError] for a server or a
 // stream with which a Store would not keep its promises, [session.ErrFormat] if a newer version
-// has made the streams, or one of the driver, such as that of a server that cannot be reached.
+// has made the streams, or one of the driver, such as that of a server that cannot be reached. It
+// names the address. No error has a user, a password or a token of url or of Options.Monitor, also
+// if they do not parse.
 func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -44,6 +47,9 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 	wait := o.Timeout
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end))
+	}
+	if err := mask.Check(url); err != nil {
+		return nil, fmt.Errorf("natsstore: open %q: %w", mask.Address(url), err)
 	}
 	const ping = 5 * time.Second
 	conn, err := nats.Connect(
@@ -54,7 +60,7 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 		nats.FlusherTimeout(min(o.Timeout/tries, ping)), // a write that hangs holds up all others
 	)
 	if err != nil {
-		return nil, fmt.Errorf("natsstore: open: %w", err)
+		return nil, fmt.Errorf("natsstore: open %q: %w", mask.Address(url), err)
 	}
 	store, err := openOn(ctx, conn, true, o)
 	if err != nil {

@@ -35,7 +35,10 @@ func (j journal) Close() error {
 // Health asks the server whether it is there, and whether the schema is still held.
 func (j journal) Health(ctx context.Context) error {
 	err := j.attempt(ctx, func(ctx context.Context) error {
-		return errors.Join(j.pool.Ping(ctx), j.hold.check(ctx))
+		if err := j.pool.Ping(ctx); err != nil { // the lock would say the same
+			return err
+		}
+		return j.hold.check(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("pgstore: health: %w", err)

@@ -5,10 +5,12 @@ import (
 	_ "embed" // the tables
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/mask"
 )
 
 // versions are the changes that make the tables, one for each version of them.
@@ -34,11 +36,12 @@ var schema3SQL string
 // The error is an *[OptionError] for Options that cannot be used, a *[LockedError] if another
 // process has the schema open, a *[SettingError] for a server that acknowledges what a crash
 // undoes, [session.ErrFormat] if a newer version has made the tables, or an error of the driver,
-// such as that of a server that cannot be reached. No error names a password.
+// such as that of a server that cannot be reached. No error has a password, also if dsn does not
+// parse.
 func Open(ctx context.Context, dsn string, o Options) (*session.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("pgstore: connection string: %w", err)
+		return nil, fmt.Errorf("pgstore: connection string%s: %w", addressOf(dsn), dsnError(dsn, err))
 	}
 	o, err = o.withDefaults()
 	if err != nil {
@@ -54,6 +57,34 @@ func Open(ctx context.Context, dsn string, o Options) (*session.Store, error) {
 		return nil, err
 	}
 	return store, nil
+}
+
+// addressOf returns what an error may say of a connection string, after a space: the address of a
+// URL, and nothing of keywords and values.
+func addressOf(dsn string) string {
+	if scheme, _, _ := strings.Cut(dsn, "://"); scheme != "postgres" && scheme != "postgresql" {
+		return ""
+	}
+	return fmt.Sprintf(" %q", mask.Address(dsn))
+}
+
+// dsnError returns why a connection string does not parse. The text of the driver repeats the
+// string, and leaves out a password only where the string is spelled as usual.
+func dsnError(dsn string, err error) error {
+	text := err.Error()
+	if at := strings.LastIndex(text, "`: "); at >= 0 {
+		text = text[at+len("`: "):]
+	}
+	return mask.Error(errors.New(text), dsn, dsnWords...)
+}
+
+// dsnWords are the words of connection strings and of the errors on them that are not secret.
+var dsnWords = []string{
+	"cannot", "parse", "invalid", "failed", "to", "as", "is", "not", "the", "in", "URL", "keyword",
+	"value", "values", "unknown", "read", "host", "hostaddr", "port", "user", "dbname", "database",
+	"sslmode", "sslcert", "sslkey", "sslrootcert", "connect_timeout", "target_session_attrs",
+	"pool_max_conns", "pool_min_conns", "service", "servicefile", "passfile", "application_name",
+	"postgres", "postgresql",
 }
 
 // OpenPool opens the Store in the database of a pool that the program has. Closing the Store leaves

@@ -58,13 +58,13 @@ func (b *brokenOwners) Close() error { return b.inner.(io.Closer).Close() }
 // A brokenLane is the same for a lane.
 type brokenLane struct {
 	session.Lane
-	ask      func(t session.Ticket)
+	ask      func(t session.Ticket) error
 	free     func(id string)
 	pause    func(provider string, d time.Duration)
 	setLimit func(limit int)
 }
 
-func (l *brokenLane) Ask(t session.Ticket)                   { l.ask(t) }
+func (l *brokenLane) Ask(t session.Ticket) error             { return l.ask(t) }
 func (l *brokenLane) Free(id string)                         { l.free(id) }
 func (l *brokenLane) Pause(provider string, d time.Duration) { l.pause(provider, d) }
 func (l *brokenLane) SetLimit(limit int)                     { l.setLimit(limit) }
@@ -312,17 +312,17 @@ var brokenLanes = map[string]func(b *brokenOwners){
 	"lane limit": func(b *brokenOwners) { b.spoilLaneOf(2, func(*brokenLane) {}) },
 	"lane turns": func(b *brokenOwners) {
 		b.spoilLane(func(l *brokenLane) {
-			l.ask = func(t session.Ticket) {
+			l.ask = func(t session.Ticket) error {
 				t.Requester = ""
-				l.Lane.Ask(t)
+				return l.Lane.Ask(t)
 			}
 		})
 	},
 	"lane class": func(b *brokenOwners) {
 		b.spoilLane(func(l *brokenLane) {
-			l.ask = func(t session.Ticket) {
+			l.ask = func(t session.Ticket) error {
 				t.Class = 0
-				l.Lane.Ask(t)
+				return l.Lane.Ask(t)
 			}
 		})
 	},
@@ -337,10 +337,11 @@ var brokenLanes = map[string]func(b *brokenOwners){
 	},
 	"lane lapse": func(b *brokenOwners) {
 		b.spoilLane(func(l *brokenLane) {
-			l.ask = func(t session.Ticket) {
+			l.ask = func(t session.Ticket) error {
 				if first, _ := b.shared.LoadOrStore("lane", b.name); first == b.name {
-					l.Lane.Ask(t)
+					return l.Lane.Ask(t)
 				}
+				return nil
 			}
 		})
 	},
@@ -394,6 +395,26 @@ var brokenLanes = map[string]func(b *brokenOwners){
 			}
 			return b.inner.Serve(ctx, m)
 		}
+	},
+	"callback panics": func(b *brokenOwners) {
+		b.serve = func(ctx context.Context, m session.Member) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			told := m.Lease
+			m.Lease = func(l session.Lease) {
+				defer cancel()
+				told(l)
+			}
+			return b.inner.Serve(ctx, m)
+		}
+	},
+	"bad ticket": func(b *brokenOwners) {
+		b.spoilLane(func(l *brokenLane) {
+			l.ask = func(t session.Ticket) error {
+				_ = l.Lane.Ask(t)
+				return nil
+			}
+		})
 	},
 	"lane set limit": func(b *brokenOwners) {
 		b.spoilLane(func(l *brokenLane) { l.setLimit = func(int) {} })

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 )
@@ -12,6 +13,7 @@ import (
 // service brings the document of the lane to that.
 type clusterLane struct {
 	m     *member
+	name  string
 	doc   *lease.Lane
 	user  session.LaneUser
 	limit int
@@ -34,7 +36,7 @@ func (m *member) Lane(name string, limit int, u session.LaneUser) session.Lane {
 		c.lanes[name] = new(lease.Lane)
 	}
 	l := &clusterLane{
-		m: m, doc: c.lanes[name], user: u, limit: limit,
+		m: m, name: name, doc: c.lanes[name], user: u, limit: limit,
 		asked: make(map[string]time.Time), told: make(map[string]time.Time),
 		pauses: make(map[string]time.Duration),
 	}
@@ -55,12 +57,16 @@ func (l *clusterLane) indexOf(id string) int {
 }
 
 // Ask implements session.Lane.
-func (l *clusterLane) Ask(t session.Ticket) {
+func (l *clusterLane) Ask(t session.Ticket) error {
+	if err := t.Validate(l.name); err != nil {
+		return err
+	}
 	l.change(func() {
 		if l.indexOf(t.ID) < 0 {
 			l.want = append(l.want, lease.Want{Ticket: t})
 		}
 	})
+	return nil
 }
 
 // Free implements session.Lane.
@@ -103,14 +109,18 @@ func (l *clusterLane) sync(now time.Time) (todo []func(), changed bool) {
 		if w := &l.want[l.indexOf(id)]; !w.Held {
 			w.Held = true
 			if granted := l.user.Granted; granted != nil {
-				todo = append(todo, func() { granted(id) })
+				todo = append(todo, func() {
+					contain.Log("sessiontest", "LaneUser.Granted", func() { granted(id) })
+				})
 			}
 		}
 	}
 	for provider, until := range l.doc.Pauses {
 		if paused := l.user.Paused; paused != nil && !l.told[provider].Equal(until) {
 			l.told[provider] = until
-			todo = append(todo, func() { paused(provider, until.Sub(now)) })
+			todo = append(todo, func() {
+				contain.Log("sessiontest", "LaneUser.Paused", func() { paused(provider, until.Sub(now)) })
+			})
 		}
 	}
 	return todo, changed || other

@@ -134,7 +134,9 @@ func (s *service) round(ctx context.Context) (todo []func(), err error) {
 		s.nextBeat = sent.Add(c.o.Lease / 3)
 		if told := s.mem.Lease; told != nil {
 			l := session.Lease{Until: sent.Add(c.o.Lease), Length: c.o.Lease, Taken: taken}
-			todo = append(todo, func() { told(l) })
+			todo = append(todo, func() {
+				contain.Log("sessiontest", "Member.Lease", func() { told(l) })
+			})
 		}
 	}
 	for _, r := range c.state.Take(s.self, now) {

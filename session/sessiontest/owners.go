@@ -152,6 +152,16 @@ var ownersRules = []ownersRule{
 	{"lane again", "A second Lane of a name is the same one, with the limit and user of the first.", checkLaneAgain},
 	{"lane anew", "After Serve has ended a Lane of a name is another one, and the tickets are gone.", checkLaneAnew},
 	{"handle panics", "A Handle that panics ends nothing, and has not answered.", checkHandlePanics},
+	{
+		"callback panics",
+		"A Lease, Granted or Paused that panics or ends its goroutine ends nothing.",
+		checkCallbackPanics,
+	},
+	{
+		"bad ticket",
+		"A ticket or a lane with a name that is too long, or no UTF-8, is ErrInvalidTicket.",
+		checkBadTicket,
+	},
 	{"lane set limit", "SetLimit counts for the tickets that wait.", checkLaneSetLimit},
 	{"owners context", "A method returns the error of a ctx that is done.", checkOwnersContext},
 	{"owners closed", "After Close every method returns ErrClosed.", checkOwnersClosed},
@@ -286,8 +296,8 @@ func (pr *process) granted() []string {
 }
 
 // lane takes part in a lane, and keeps what it is told.
-func (pr *process) lane(name string, limit int) session.Lane {
-	return pr.Lane(name, limit, session.LaneUser{
+func (pr *process) lane(name string, limit int) ruleLane {
+	return ruleLane{pr.Lane(name, limit, session.LaneUser{
 		Granted: func(id string) {
 			pr.mu.Lock()
 			defer pr.mu.Unlock()
@@ -298,8 +308,17 @@ func (pr *process) lane(name string, limit int) session.Lane {
 			defer pr.mu.Unlock()
 			pr.pause = d
 		},
-	})
+	}), pr.p}
 }
+
+// A ruleLane is a lane whose tickets are asked for without an error.
+type ruleLane struct {
+	session.Lane
+
+	p *ownersProbe
+}
+
+func (l ruleLane) Ask(t session.Ticket) { l.p.must("ask for ticket "+t.ID, l.Lane.Ask(t)) }
 
 // claim claims a tree, which must work.
 func (pr *process) claim(root session.Key) session.Claim {

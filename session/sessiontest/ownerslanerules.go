@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -189,7 +190,7 @@ func (c *cluster) wantGranted(p *ownersProbe, doing string, all map[*process][]s
 func checkLaneLimit(p *ownersProbe) {
 	c := p.open()
 	var all []*process
-	var lanes []session.Lane
+	var lanes []ruleLane
 	for i := range 3 {
 		pr := c.serve(p, fmt.Sprintf("p%d", i), nil)
 		all, lanes = append(all, pr), append(lanes, pr.lane("l", 2))
@@ -351,7 +352,7 @@ func checkLaneAgain(p *ownersProbe) {
 	first.Ask(ticket("1", ""))
 	c.wantGranted(p, "by the first", map[*process][]string{a: {"1"}})
 	second := a.Lane("l", 5, session.LaneUser{})
-	second.Ask(ticket("2", ""))
+	p.must("ask", second.Ask(ticket("2", "")))
 	c.wantGranted(p, "with the limit of the first", map[*process][]string{a: {"1"}})
 	first.Free("1")
 	c.wantGranted(p, "to the user of the first", map[*process][]string{a: {"1", "2"}})
@@ -405,6 +406,89 @@ func checkHandlePanics(p *ownersProbe) {
 	if n := len(a.handled()); n != 3 {
 		p.fail("Handle was called %d times for 3 requests", n)
 	}
+}
+
+// misbehave panics, or ends its goroutine, by turns.
+func misbehave(n int) {
+	if n%2 == 0 {
+		panic("a callback of a rule")
+	}
+	runtime.Goexit()
+}
+
+func checkCallbackPanics(p *ownersProbe) {
+	c := p.open()
+	a, b := c.join(p, "a"), c.serve(p, "b", nil)
+	var mu sync.Mutex
+	var leases int
+	var granted []string
+	ctx, cancel := context.WithCancel(p.ctx)
+	a.cancel = cancel
+	go func() {
+		defer close(a.ended)
+		a.err = a.Serve(ctx, session.Member{Handle: echo, Lease: func(session.Lease) {
+			mu.Lock()
+			leases++
+			n := leases
+			mu.Unlock()
+			misbehave(n)
+		}})
+	}()
+	lane := ruleLane{a.Lane("l", 5, session.LaneUser{
+		Granted: func(id string) {
+			mu.Lock()
+			granted = append(granted, id)
+			n := len(granted)
+			mu.Unlock()
+			misbehave(n)
+		},
+		Paused: func(_ string, d time.Duration) { misbehave(int(d / time.Millisecond)) },
+	}), p}
+	a.claim(treeKey("one"))
+	beats := func(n int) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return leases >= n
+		}
+	}
+	c.until(p, "a goes on to beat", 40, beats(4))
+	b.lane("l", 5).Pause("q", time.Second)
+	for _, id := range []string{"1", "2", "3"} {
+		lane.Ask(ticket(id, ""))
+	}
+	c.until(p, "a is told of its slots", 40, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(granted) == 3
+	})
+	_, err := b.Call(p.ctx, request("1", treeKey("one")))
+	p.must("call", err)
+	mu.Lock()
+	n := leases
+	mu.Unlock()
+	c.until(p, "a beats at the end", 40, beats(n+2))
+}
+
+func checkBadTicket(p *ownersProbe) {
+	c := p.open()
+	a := c.serve(p, "a", nil)
+	l := a.lane("l", 5)
+	long := strings.Repeat("x", 257)
+	for _, t := range []session.Ticket{
+		{}, {ID: long}, {ID: strings.Repeat("x", 2<<20)}, {ID: "\xff"},
+		{ID: "1", Requester: strings.Repeat("x", 1025)}, {ID: "1", Requester: "\xff"},
+		{ID: "1", Provider: strings.Repeat("x", 1025)}, {ID: "1", Provider: "\xff"},
+	} {
+		p.wantIs("ask", l.Lane.Ask(t), session.ErrInvalidTicket)
+	}
+	p.wantIs("ask in a lane of a long name", a.lane(long, 5).Lane.Ask(ticket("1", "")),
+		session.ErrInvalidTicket)
+	most := ticket(long[1:], strings.Repeat("r", 1024))
+	a.lane(long[1:], 5).Ask(most)
+	c.wantGranted(p, "the longest", map[*process][]string{a: {most.ID}})
+	l.Ask(ticket("2", ""))
+	c.wantGranted(p, "one more", map[*process][]string{a: {most.ID, "2"}})
 }
 
 func checkLaneSetLimit(p *ownersProbe) {

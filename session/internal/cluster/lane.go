@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 )
@@ -62,7 +63,10 @@ func (l *lane) indexOf(id string) int {
 }
 
 // Ask implements session.Lane.
-func (l *lane) Ask(t session.Ticket) {
+func (l *lane) Ask(t session.Ticket) error {
+	if err := t.Validate(l.name); err != nil {
+		return err
+	}
 	l.change(func() bool {
 		if l.indexOf(t.ID) >= 0 {
 			return false
@@ -70,6 +74,7 @@ func (l *lane) Ask(t session.Ticket) {
 		l.want = append(l.want, lease.Want{Ticket: t})
 		return true
 	})
+	return nil
 }
 
 // Free implements session.Lane.
@@ -208,13 +213,15 @@ func (l *lane) see(view LaneView, now time.Time) {
 	}
 	l.mu.Unlock()
 	for _, id := range granted {
-		if l.user.Granted != nil {
-			l.user.Granted(id)
+		if told := l.user.Granted; told != nil {
+			contain.Log(l.owners.name, "LaneUser.Granted", func() { told(id) })
 		}
 	}
 	for provider, until := range view.Doc.Pauses {
-		if l.user.Paused != nil && until.After(now) && !l.told[provider].Equal(until) {
-			l.user.Paused(provider, until.Sub(now))
+		told := l.user.Paused
+		if told != nil && until.After(now) && !l.told[provider].Equal(until) {
+			left := until.Sub(now)
+			contain.Log(l.owners.name, "LaneUser.Paused", func() { told(provider, left) })
 		}
 		l.told[provider] = until
 	}

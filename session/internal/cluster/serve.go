@@ -104,8 +104,8 @@ func (s *service) beats(ctx context.Context) error {
 		next := s.lease/BeatsPerLease - time.Since(begun)
 		switch {
 		case failed == nil:
-			if s.member.Lease != nil {
-				s.member.Lease(l)
+			if told := s.member.Lease; told != nil {
+				contain.Log(s.name, "Member.Lease", func() { told(l) })
 			}
 			s.kick()
 		case s.isClosed():

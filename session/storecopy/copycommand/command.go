@@ -117,9 +117,8 @@ func (c Command) open(ctx context.Context, name string, must bool) (*session.Sto
 	if c.isURL(name) {
 		return c.Open(ctx, name)
 	}
-	if scheme, _, ok := strings.Cut(name, "://"); ok {
-		return nil, fmt.Errorf("%s:// is not an address of %s, which begins with %s://", scheme,
-			c.Engine, strings.Join(c.Schemes, ":// or "))
+	if err := c.checkDir(name); err != nil {
+		return nil, err
 	}
 	if must {
 		if _, err := os.Stat(filepath.Join(name, "journal")); err != nil {
@@ -127,6 +126,28 @@ func (c Command) open(ctx context.Context, name string, must bool) (*session.Sto
 		}
 	}
 	return c.OpenDir(name)
+}
+
+// checkDir returns an error if a name is not that of a directory, but one of an engine. The error
+// does not have the name, which may have a password.
+func (c Command) checkDir(name string) error {
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
+	isOther := strings.Contains(name, "://") || strings.Contains(name, ":/") ||
+		strings.ContainsAny(name, "@=?")
+	if !isOther {
+		return nil
+	}
+	scheme, _, _ := strings.Cut(name, "://")
+	if len(scheme) == len(name) || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz+") != "" {
+		scheme = ""
+	} else {
+		scheme += "://"
+	}
+	return fmt.Errorf("it begins with %q and is neither a directory nor an address of %s, "+
+		"which begins with %s://; between two engines a store goes over a directory",
+		scheme, c.Engine, strings.Join(c.Schemes, ":// or "))
 }
 
 // adviceOn returns what a person can do about an error, or "".

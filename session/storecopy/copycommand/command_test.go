@@ -85,3 +85,27 @@ func TestCommandLine(t *testing.T) {
 	assert.Contains(t, text, "-engine")
 	assert.Contains(t, text, "URL of a test")
 }
+
+// What names a store may have a password, and stands in no text unless it is a directory.
+func TestCommandNamesNoPassword(t *testing.T) {
+	const canary = "CanaryS3cret"
+	dir := filepath.Join(t.TempDir(), "from")
+	store, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	t.Chdir(t.TempDir())
+	for _, name := range []string{
+		"other://bot:" + canary + "@host", "TEST://bot:" + canary + "@host",
+		"test:/bot:" + canary + "@host", "bot:" + canary + "@host", "host=h password = " + canary,
+		"Password=" + canary, "password=" + canary + " x://y", canary + "@host", "host?token=" + canary,
+	} {
+		for _, args := range [][]string{{"-from", name, "-to", dir}, {"-from", dir, "-to", name}} {
+			text := run(t, copycommand.ExitError, args...)
+			assert.NotContains(t, text, canary)
+			assert.Contains(t, text, "an address of a test")
+		}
+	}
+	made, err := filepath.Glob("*")
+	require.NoError(t, err)
+	assert.Empty(t, made, "a directory was made")
+}

@@ -71,7 +71,10 @@ func (s *share) ask(l *Lane, t *ticket) {
 			x.Provider = l.Provider(t.run)
 		}
 	}
-	s.lane.Ask(x)
+	if s.lane.Ask(x) != nil { // then the pauses of that provider are those of this process alone
+		x.Provider = ""
+		_ = s.lane.Ask(x)
+	}
 }
 
 // asks reports whether a turn of a session that would start waits for the cluster already. It keeps

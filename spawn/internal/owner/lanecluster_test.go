@@ -49,8 +49,9 @@ func (l sharedLane) say(format string, args ...any) {
 	l.s.calls = append(l.s.calls, l.name+" "+fmt.Sprintf(format, args...))
 }
 
-func (l sharedLane) Ask(t session.Ticket) {
+func (l sharedLane) Ask(t session.Ticket) error {
 	l.say("ask %s class %d of %q provider %q", t.ID, t.Class, t.Requester, t.Provider)
+	return t.Validate("")
 }
 func (l sharedLane) Free(id string)                         { l.say("free %s", id) }
 func (l sharedLane) Pause(provider string, d time.Duration) { l.say("pause %s %v", provider, d) }

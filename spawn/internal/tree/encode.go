@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -327,7 +328,7 @@ func (t Text) appendJSON(b []byte) []byte {
 	if needsNoEscape(string(t)) {
 		return appendQuoted(b, string(t))
 	}
-	text, _ := t.MarshalJSON() // it never fails
+	text, _ := json.Marshal(t) // it never fails
 	return append(b, text...)
 }
 
@@ -366,10 +367,15 @@ func needsNoEscape(s string) bool {
 // any other as an object with its base64 encoding.
 type Text string
 
-// MarshalJSON implements json.Marshaler. It does not fail.
+// MarshalJSON implements json.Marshaler. It does not fail. Whether <, > and & are escaped is left
+// to the encoder that calls it: an escape takes six bytes for one.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
-		return json.Marshal(string(t))
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		err := e.Encode(string(t))
+		return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 	}
 	return json.Marshal(map[string]string{"base64": base64.StdEncoding.EncodeToString([]byte(t))})
 }
