@@ -25,7 +25,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	joined  bool // until the end of a shutdown
-	ended   bool // the shutdown has come so far that nothing joins, or takes trees, any more
+	ended   bool // a shutdown has begun: nothing joins, or takes trees, any more
 	tenure  tenure.Tenure
 	paused  bool          // the log says that the process does not act
 	changed chan struct{} // closed, and replaced by another one, when the process may act again
@@ -99,7 +99,8 @@ func (c *cluster) join() {
 	}()
 }
 
-// stopTaking ends the search for trees without a process. Run does not join after it.
+// stopTaking ends the search for trees without a process. Run does not join after it, and each tree
+// is given up as soon as nothing of it is under way.
 func (c *cluster) stopTaking() {
 	if c == nil {
 		return
@@ -112,6 +113,33 @@ func (c *cluster) stopTaking() {
 		stop()
 	}
 }
+
+// handOver gives up each tree of which nothing is under way any more, until ctx ends. Others answer
+// in these trees while the shutdown waits for what is under way in the rest.
+func (c *cluster) handOver(ctx context.Context) {
+	if c == nil {
+		return
+	}
+	again := time.NewTicker(handOverEvery)
+	defer again.Stop()
+	opening := make(chan struct{}, maxOpening)
+	for {
+		for _, sh := range c.sup.allShells() {
+			if c.has(sh.owner.Root()) && !sh.underWay() &&
+				!oneOf(ctx, opening, sh.owner.PeekThen) {
+				return
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handOverEvery is how often a shutdown looks for trees of which nothing is under way any more.
+const handOverEvery = 50 * time.Millisecond
 
 // end leaves, which gives every claim up. It reports whether the Owners have returned in time.
 func (c *cluster) end(within time.Duration) bool {
@@ -360,6 +388,12 @@ func (c *cluster) Release(ctx context.Context, root session.Key) error {
 	if h == nil {
 		return nil
 	}
+	if c.Leaves() { // what is left at the end of a shutdown is given up together
+		soon, cancel := context.WithTimeout(ctx, releaseWithin)
+		defer cancel()
+		defer context.AfterFunc(c.sup.workCtx, cancel)() //nolint:contextcheck // soon ends with both
+		ctx = soon
+	}
 	if err := contained(func() error { return c.owners.Release(ctx, h.claim) }); err != nil {
 		return err
 	}
@@ -371,6 +405,16 @@ func (c *cluster) Release(ctx context.Context, root session.Key) error {
 	return nil
 }
 
+// releaseWithin is how long a process that ends waits until an engine has given one tree up.
+const releaseWithin = 2 * time.Second
+
+// Leaves implements owner.Claims.
+func (c *cluster) Leaves() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joined && c.ended
+}
+
 // Keeps implements owner.Claims.
 func (c *cluster) Keeps() bool {
 	c.mu.Lock()
@@ -379,7 +423,13 @@ func (c *cluster) Keeps() bool {
 }
 
 // InUse implements owner.Claims.
-func (c *cluster) InUse(root session.Key) bool { return c.sup.shellOf(root).inUse() }
+func (c *cluster) InUse(root session.Key) bool {
+	sh := c.sup.shellOf(root)
+	if c.Leaves() {
+		return sh.underWay()
+	}
+	return sh.inUse()
+}
 
 // holdOf returns the hold of this process on a tree: one that is lost if it has none, and nil if it
 // has every tree.
@@ -448,6 +498,9 @@ func (b *briefClaim) Release(ctx context.Context, _ session.Key) error {
 
 // Keeps implements owner.Claims.
 func (*briefClaim) Keeps() bool { return false }
+
+// Leaves implements owner.Claims.
+func (*briefClaim) Leaves() bool { return false }
 
 // InUse implements owner.Claims.
 func (*briefClaim) InUse(session.Key) bool { return false }

@@ -66,14 +66,17 @@ func newFleet(t *testing.T, o sessiontest.ClusterOptions) *fleet {
 	return &fleet{t: t, engine: engine, outside: engine.Open("outside")}
 }
 
-// work takes a minute, and longer while the process may not begin anything.
+// work takes a minute, or ten of the task "long", and more while the process may not begin anything.
 func (w *worker) work(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 	begun := ran{by: w.name, task: taskOf(tn), at: time.Now()}
 	w.fleet.mu.Lock()
 	i := len(w.fleet.ran)
 	w.fleet.ran = append(w.fleet.ran, begun)
 	w.fleet.mu.Unlock()
-	err := w.minute(ctx, tn)
+	err := w.minutes(ctx, tn, 1)
+	if begun.task == "long" && err == nil {
+		err = w.minutes(ctx, tn, 9)
+	}
 	w.fleet.mu.Lock()
 	w.fleet.ran[i].cause = context.Cause(ctx)
 	w.fleet.mu.Unlock()
@@ -81,8 +84,8 @@ func (w *worker) work(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResul
 	return spawn.TurnResult{Result: spawn.Result{Text: did}, Reply: did}, err
 }
 
-func (w *worker) minute(ctx context.Context, tn *spawn.TurnInput) error {
-	for range 60 {
+func (w *worker) minutes(ctx context.Context, tn *spawn.TurnInput, n int) error {
+	for range 60 * n {
 		if err := spawntest.Delay(time.Second)(ctx, tn, nil); err != nil {
 			return err
 		}
