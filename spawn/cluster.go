@@ -23,13 +23,15 @@ type cluster struct {
 	sup    *Supervisor
 	owners session.Owners
 
-	mu      sync.Mutex
-	joined  bool // until the end of a shutdown
-	ended   bool // a shutdown has begun: nothing joins, or takes trees, any more
-	tenure  tenure.Tenure
-	paused  bool          // the log says that the process does not act
-	changed chan struct{} // closed, and replaced by another one, when the process may act again
-	holds   map[session.Key]*hold
+	mu     sync.Mutex
+	joined bool // until the end of a shutdown
+	// saidKept is set when the log says that trees were not handed over.
+	saidKept bool
+	ended    bool // a shutdown has begun: nothing joins, or takes trees, any more
+	tenure   tenure.Tenure
+	paused   bool          // the log says that the process does not act
+	changed  chan struct{} // closed, and replaced by another one, when the process may act again
+	holds    map[session.Key]*hold
 	// asking are the trees whose claim is under way, each with the highest claim that others have
 	// taken meanwhile: what is told of it may come before the claim itself.
 	asking map[session.Key]uint64
@@ -159,6 +161,7 @@ func (c *cluster) end(within time.Duration) bool {
 	case <-c.gone:
 		return true
 	case <-late.C:
+		go c.sayKept(errLateOwners) // it ends when the Logger returns
 		return false
 	}
 }
@@ -169,6 +172,9 @@ func (c *cluster) serve(ctx context.Context) {
 		return c.owners.Serve(ctx, session.Member{Handle: c.handle, Lease: c.renewed})
 	})
 	if ctx.Err() != nil {
+		if err != nil {
+			c.sayKept(err)
+		}
 		return
 	}
 	if err == nil {
@@ -179,9 +185,24 @@ func (c *cluster) serve(ctx context.Context) {
 	c.mu.Lock()
 	lost := c.takeAll()
 	c.mu.Unlock()
-	c.lose(lost, err, true)
+	c.loseAll(lost, err, true)
 	c.sup.fatal(err)
 }
+
+// sayKept logs that a process ends with trees which it could not give up, because of err.
+func (c *cluster) sayKept(err error) {
+	c.mu.Lock()
+	trees, said := len(c.holds), c.saidKept
+	c.saidKept = true
+	c.mu.Unlock()
+	if trees > 0 && !said {
+		c.sup.log.Warn("offshoot: trees were not handed over: they wait for the end of the lease",
+			"trees", trees, "error", err.Error())
+	}
+}
+
+// errLateOwners is why trees are not handed over by Owners that hang.
+var errLateOwners = errors.New("spawn: the Owners of the store have not returned in time")
 
 // renewed takes what the Owners say of the lease.
 func (c *cluster) renewed(l session.Lease) {
@@ -203,7 +224,7 @@ func (c *cluster) renewed(l session.Lease) {
 	c.wake()
 	c.mu.Unlock()
 	say()
-	c.lose(out, errAllOut, false)
+	c.loseAll(out, errAllOut, false)
 	c.lose(taken, errTaken, true)
 	select {
 	case c.renew <- struct{}{}:
@@ -231,7 +252,7 @@ func (c *cluster) look(ctx context.Context) {
 		say := c.note()
 		c.mu.Unlock()
 		say()
-		c.lose(out, errAllOut, false)
+		c.loseAll(out, errAllOut, false)
 		if !next.IsZero() {
 			timer.Reset(max(time.Until(next), 0))
 		}
@@ -345,6 +366,22 @@ func (c *cluster) lose(list []*hold, err error, taken bool) {
 		}
 	}
 }
+
+// loseAll is lose for all trees of the process, which one line of the log tells, and not one for
+// each.
+func (c *cluster) loseAll(list []*hold, err error, taken bool) {
+	if len(list) == 0 {
+		return
+	}
+	c.sup.logBeside(slog.LevelError, "offshoot: the process has lost all its trees",
+		"trees", len(list), "process", list[0].claim.Owner.Name, "error", err.Error())
+	c.lose(list, &allLostError{err}, taken)
+}
+
+// An allLostError is why a process has lost all its trees.
+type allLostError struct{ error }
+
+func (e *allLostError) Unwrap() error { return e.error }
 
 // Claim implements owner.Claims.
 func (c *cluster) Claim(ctx context.Context, root session.Key) (epoch uint64, err error) {

@@ -255,8 +255,10 @@ func (sh *treeShell) Lost(err error, taken bool) {
 	}
 	sh.mu.Unlock()
 	sh.tellRested(session.Key{})
-	sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
-		"root", root.String(), "taken", taken, "error", err.Error())
+	if _, all := errors.AsType[*allLostError](err); !all {
+		sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
+			"root", root.String(), "taken", taken, "error", err.Error())
+	}
 	sh.notifyWatchers(TreeEvent{
 		Kind: EventLost, Time: time.Now(), Session: root, Error: sh.sup.errorText(err),
 	})
