@@ -831,14 +831,21 @@ func TestClaimThatIsTakenAtOnce(t *testing.T) {
 func TestReplacedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, sessiontest.ClusterOptions{})
+		var log lockedLog
+		f.log = slog.New(slog.NewTextHandler(&log, nil))
 		a := f.open("a").run()
 		run, err := a.begin(topKey, "one")
 		require.NoError(t, err)
+		a.say(restingKey, "two")
+		a.say(longKey, "long")
 		time.Sleep(15 * time.Second)
 		again := f.open("a").run()
 		time.Sleep(30 * time.Second)
 		err = <-a.ended
 		require.ErrorIs(t, err, session.ErrReplaced)
+		require.ErrorContains(t, err, `under the name of this one: "a"`)
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), log.String())
+		require.Contains(t, log.String(), "lost all its trees\" trees=3 process=a")
 		a.ended <- nil
 		require.Equal(t, spawn.StatusInterrupted, f.status(again, run))
 		require.Len(t, f.arrived(), 1)

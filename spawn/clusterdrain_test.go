@@ -2,6 +2,8 @@ package spawn_test
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,5 +147,47 @@ func TestDrainOfTheLastProcess(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, []string{"a long", "b later"}, f.turns())
 		f.settled(restingKey)
+	})
+}
+
+// A tree that could not be given up when the drain began is given up when the engine answers.
+func TestDrainOfAProcessThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b").run()
+		a.say(restingKey, "first")
+		time.Sleep(2 * time.Minute)
+		a.say(longKey, "long")
+		synctest.Wait()
+		f.engine.Cut(a.store)
+		done := a.drain()
+		time.Sleep(10 * time.Second)
+		f.engine.Heal(a.store)
+		time.Sleep(time.Second)
+		b.say(restingKey, "second")
+		synctest.Wait()
+		require.Contains(t, f.turns(), "b second")
+		require.NoError(t, <-done)
+		time.Sleep(2 * time.Minute)
+		f.settled(restingKey)
+	})
+}
+
+// A shutdown says how many trees it could not hand over, and why, and has come to its end.
+func TestShutdownWithoutTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		var log lockedLog
+		f.log = slog.New(slog.NewTextHandler(&log, nil))
+		a := f.open("a").run()
+		a.say(restingKey, "one")
+		a.say(topKey, "two")
+		time.Sleep(2 * time.Minute)
+		f.engine.Cut(a.store)
+		require.NoError(t, a.Shutdown(t.Context()))
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+		require.Contains(t, log.String(), "the end of the lease\" trees=2 error=")
+		require.Contains(t, log.String(), sessiontest.ErrUnreachable.Error())
 	})
 }
