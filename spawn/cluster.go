@@ -23,8 +23,9 @@ type cluster struct {
 	sup    *Supervisor
 	owners session.Owners
 
-	mu     sync.Mutex
-	joined bool // until the end of a shutdown
+	mu        sync.Mutex
+	joined    bool      // until the end of a shutdown
+	releaseAt time.Time // when a process that ends gives trees up again, after a failure
 	// saidKept is set when the log says that trees were not handed over.
 	saidKept bool
 	ended    bool // a shutdown has begun: nothing joins, or takes trees, any more
@@ -127,7 +128,7 @@ func (c *cluster) handOver(ctx context.Context) {
 	opening := make(chan struct{}, maxOpening)
 	for {
 		for _, sh := range c.sup.allShells() {
-			if c.has(sh.owner.Root()) && !sh.underWay() &&
+			if c.has(sh.owner.Root()) && !sh.underWay() && c.releases() == nil &&
 				!oneOf(ctx, opening, sh.owner.PeekThen) {
 				return
 			}
@@ -426,12 +427,18 @@ func (c *cluster) Release(ctx context.Context, root session.Key) error {
 		return nil
 	}
 	if c.Leaves() { // what is left at the end of a shutdown is given up together
+		if err := c.releases(); err != nil {
+			return err
+		}
 		soon, cancel := context.WithTimeout(ctx, releaseWithin)
 		defer cancel()
 		defer context.AfterFunc(c.sup.workCtx, cancel)() //nolint:contextcheck // soon ends with both
 		ctx = soon
 	}
 	if err := contained(func() error { return c.owners.Release(ctx, h.claim) }); err != nil {
+		c.mu.Lock()
+		c.releaseAt = time.Now().Add(releaseAgain)
+		c.mu.Unlock()
 		return err
 	}
 	c.mu.Lock()
@@ -444,6 +451,22 @@ func (c *cluster) Release(ctx context.Context, root session.Key) error {
 
 // releaseWithin is how long a process that ends waits until an engine has given one tree up.
 const releaseWithin = 2 * time.Second
+
+// releaseAgain is how long a process that ends waits after an engine has failed to give a tree up.
+// A shutdown of which nothing else is under way ends meanwhile.
+const releaseAgain = 5 * time.Second
+
+var errReleaseLater = errors.New("spawn: the engine has just failed to give a tree up")
+
+// releases returns nil if a process that ends may ask the engine to give a tree up now.
+func (c *cluster) releases() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.releaseAt) {
+		return errReleaseLater
+	}
+	return nil
+}
 
 // Leaves implements owner.Claims.
 func (c *cluster) Leaves() bool {

@@ -66,7 +66,8 @@ func newFleet(t *testing.T, o sessiontest.ClusterOptions) *fleet {
 	return &fleet{t: t, engine: engine, outside: engine.Open("outside")}
 }
 
-// work takes a minute, or ten of the task "long", and more while the process may not begin anything.
+// work takes a minute, or ten of the task "long", and more while the process may not begin
+// anything.
 func (w *worker) work(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 	begun := ran{by: w.name, task: taskOf(tn), at: time.Now()}
 	w.fleet.mu.Lock()

@@ -163,7 +163,7 @@ func TestDrainOfAProcessThatIsCutOff(t *testing.T) {
 		done := a.drain()
 		time.Sleep(10 * time.Second)
 		f.engine.Heal(a.store)
-		time.Sleep(time.Second)
+		time.Sleep(10 * time.Second)
 		b.say(restingKey, "second")
 		synctest.Wait()
 		require.Contains(t, f.turns(), "b second")
