@@ -126,8 +126,9 @@ var clusterMutants = []mutant{
 		"leaves := claims.Leaves()", "leaves := false", ".", "TestDrainHandsOverOneByOne",
 	},
 	{
-		"cluster: a shutdown gives a tree up when its turn has ended", "lifecycle.go",
-		"handing.Go(func() { s.cluster.handOver(soft) })", "", ".", "TestDrainHandsOverOneByOne",
+		"cluster: a shutdown tries again to give a tree up", "lifecycle.go",
+		"handing.Go(func() { s.cluster.handOver(soft) })", "", ".",
+		"TestDrainOfAProcessThatIsCutOff",
 	},
 	{
 		"cluster: a call that waits in a shutdown goes on elsewhere", "internal/owner/claim.go",
