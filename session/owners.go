@@ -75,10 +75,11 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 
 	// Serve has this process take part until ctx ends. It renews the lease, calls the functions of
 	// m, and looks after the lanes. When ctx ends it waits for the calls of Handle, gives up all
-	// claims and slots of the process, and returns nil. It returns [ErrSync] if the Store must be
-	// opened again, [ErrReplaced] if another process
-	// has joined under the same name, and ErrClosed. An engine that is out of reach does not end
-	// it. Of two calls at a time the second one returns [ErrServing].
+	// claims and slots of the process, and returns nil, or why it could not: then they end with the
+	// lease. It returns an error that is [ErrReplaced] and has the name if another process has
+	// joined under the same one, [ErrSync] if the Store must be opened again, and ErrClosed. An
+	// engine that is out of reach does not end it. Of two calls at a time the second one returns
+	// [ErrServing].
 	Serve(ctx context.Context, m Member) error
 
 	// Orphans yields the trees that are due, by the clock of the engine, and on which no claim

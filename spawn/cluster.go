@@ -23,13 +23,16 @@ type cluster struct {
 	sup    *Supervisor
 	owners session.Owners
 
-	mu      sync.Mutex
-	joined  bool // until the end of a shutdown
-	ended   bool // the shutdown has come so far that nothing joins, or takes trees, any more
-	tenure  tenure.Tenure
-	paused  bool          // the log says that the process does not act
-	changed chan struct{} // closed, and replaced by another one, when the process may act again
-	holds   map[session.Key]*hold
+	mu        sync.Mutex
+	joined    bool      // until the end of a shutdown
+	releaseAt time.Time // when a process that ends gives trees up again, after a failure
+	// saidKept is set when the log says that trees were not handed over.
+	saidKept bool
+	ended    bool // a shutdown has begun: nothing joins, or takes trees, any more
+	tenure   tenure.Tenure
+	paused   bool          // the log says that the process does not act
+	changed  chan struct{} // closed, and replaced by another one, when the process may act again
+	holds    map[session.Key]*hold
 	// asking are the trees whose claim is under way, each with the highest claim that others have
 	// taken meanwhile: what is told of it may come before the claim itself.
 	asking map[session.Key]uint64
@@ -99,7 +102,8 @@ func (c *cluster) join() {
 	}()
 }
 
-// stopTaking ends the search for trees without a process. Run does not join after it.
+// stopTaking ends the search for trees without a process. Run does not join after it, and each tree
+// is given up as soon as nothing of it is under way.
 func (c *cluster) stopTaking() {
 	if c == nil {
 		return
@@ -112,6 +116,33 @@ func (c *cluster) stopTaking() {
 		stop()
 	}
 }
+
+// handOver gives up each tree of which nothing is under way any more, until ctx ends. Others answer
+// in these trees while the shutdown waits for what is under way in the rest.
+func (c *cluster) handOver(ctx context.Context) {
+	if c == nil {
+		return
+	}
+	again := time.NewTicker(handOverEvery)
+	defer again.Stop()
+	opening := make(chan struct{}, maxOpening)
+	for {
+		for _, sh := range c.sup.allShells() {
+			if c.has(sh.owner.Root()) && !sh.underWay() && c.releases() == nil &&
+				!oneOf(ctx, opening, sh.owner.PeekThen) {
+				return
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handOverEvery is how often a shutdown looks for trees of which nothing is under way any more.
+const handOverEvery = 50 * time.Millisecond
 
 // end leaves, which gives every claim up. It reports whether the Owners have returned in time.
 func (c *cluster) end(within time.Duration) bool {
@@ -131,6 +162,7 @@ func (c *cluster) end(within time.Duration) bool {
 	case <-c.gone:
 		return true
 	case <-late.C:
+		go c.sayKept(errLateOwners) // it ends when the Logger returns
 		return false
 	}
 }
@@ -141,6 +173,9 @@ func (c *cluster) serve(ctx context.Context) {
 		return c.owners.Serve(ctx, session.Member{Handle: c.handle, Lease: c.renewed})
 	})
 	if ctx.Err() != nil {
+		if err != nil {
+			c.sayKept(err)
+		}
 		return
 	}
 	if err == nil {
@@ -151,9 +186,24 @@ func (c *cluster) serve(ctx context.Context) {
 	c.mu.Lock()
 	lost := c.takeAll()
 	c.mu.Unlock()
-	c.lose(lost, err, true)
+	c.loseAll(lost, err, true)
 	c.sup.fatal(err)
 }
+
+// sayKept logs that a process ends with trees which it could not give up, because of err.
+func (c *cluster) sayKept(err error) {
+	c.mu.Lock()
+	trees, said := len(c.holds), c.saidKept
+	c.saidKept = true
+	c.mu.Unlock()
+	if trees > 0 && !said {
+		c.sup.log.Warn("offshoot: trees were not handed over: they wait for the end of the lease",
+			"trees", trees, "error", err.Error())
+	}
+}
+
+// errLateOwners is why trees are not handed over by Owners that hang.
+var errLateOwners = errors.New("spawn: the Owners of the store have not returned in time")
 
 // renewed takes what the Owners say of the lease.
 func (c *cluster) renewed(l session.Lease) {
@@ -175,7 +225,7 @@ func (c *cluster) renewed(l session.Lease) {
 	c.wake()
 	c.mu.Unlock()
 	say()
-	c.lose(out, errAllOut, false)
+	c.loseAll(out, errAllOut, false)
 	c.lose(taken, errTaken, true)
 	select {
 	case c.renew <- struct{}{}:
@@ -203,7 +253,7 @@ func (c *cluster) look(ctx context.Context) {
 		say := c.note()
 		c.mu.Unlock()
 		say()
-		c.lose(out, errAllOut, false)
+		c.loseAll(out, errAllOut, false)
 		if !next.IsZero() {
 			timer.Reset(max(time.Until(next), 0))
 		}
@@ -318,6 +368,22 @@ func (c *cluster) lose(list []*hold, err error, taken bool) {
 	}
 }
 
+// loseAll is lose for all trees of the process, which one line of the log tells, and not one for
+// each.
+func (c *cluster) loseAll(list []*hold, err error, taken bool) {
+	if len(list) == 0 {
+		return
+	}
+	c.sup.logBeside(slog.LevelError, "offshoot: the process has lost all its trees",
+		"trees", len(list), "process", list[0].claim.Owner.Name, "error", err.Error())
+	c.lose(list, &allLostError{err}, taken)
+}
+
+// An allLostError is why a process has lost all its trees.
+type allLostError struct{ error }
+
+func (e *allLostError) Unwrap() error { return e.error }
+
 // Claim implements owner.Claims.
 func (c *cluster) Claim(ctx context.Context, root session.Key) (epoch uint64, err error) {
 	c.mu.Lock()
@@ -360,7 +426,19 @@ func (c *cluster) Release(ctx context.Context, root session.Key) error {
 	if h == nil {
 		return nil
 	}
+	if c.Leaves() { // what is left at the end of a shutdown is given up together
+		if err := c.releases(); err != nil {
+			return err
+		}
+		soon, cancel := context.WithTimeout(ctx, releaseWithin)
+		defer cancel()
+		defer context.AfterFunc(c.sup.workCtx, cancel)() //nolint:contextcheck // soon ends with both
+		ctx = soon
+	}
 	if err := contained(func() error { return c.owners.Release(ctx, h.claim) }); err != nil {
+		c.mu.Lock()
+		c.releaseAt = time.Now().Add(releaseAgain)
+		c.mu.Unlock()
 		return err
 	}
 	c.mu.Lock()
@@ -371,6 +449,32 @@ func (c *cluster) Release(ctx context.Context, root session.Key) error {
 	return nil
 }
 
+// releaseWithin is how long a process that ends waits until an engine has given one tree up.
+const releaseWithin = 2 * time.Second
+
+// releaseAgain is how long a process that ends waits after an engine has failed to give a tree up.
+// A shutdown of which nothing else is under way ends meanwhile.
+const releaseAgain = 5 * time.Second
+
+var errReleaseLater = errors.New("spawn: the engine has just failed to give a tree up")
+
+// releases returns nil if a process that ends may ask the engine to give a tree up now.
+func (c *cluster) releases() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.releaseAt) {
+		return errReleaseLater
+	}
+	return nil
+}
+
+// Leaves implements owner.Claims.
+func (c *cluster) Leaves() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joined && c.ended
+}
+
 // Keeps implements owner.Claims.
 func (c *cluster) Keeps() bool {
 	c.mu.Lock()
@@ -379,7 +483,13 @@ func (c *cluster) Keeps() bool {
 }
 
 // InUse implements owner.Claims.
-func (c *cluster) InUse(root session.Key) bool { return c.sup.shellOf(root).inUse() }
+func (c *cluster) InUse(root session.Key) bool {
+	sh := c.sup.shellOf(root)
+	if c.Leaves() {
+		return sh.underWay()
+	}
+	return sh.inUse()
+}
 
 // holdOf returns the hold of this process on a tree: one that is lost if it has none, and nil if it
 // has every tree.
@@ -448,6 +558,9 @@ func (b *briefClaim) Release(ctx context.Context, _ session.Key) error {
 
 // Keeps implements owner.Claims.
 func (*briefClaim) Keeps() bool { return false }
+
+// Leaves implements owner.Claims.
+func (*briefClaim) Leaves() bool { return false }
 
 // InUse implements owner.Claims.
 func (*briefClaim) InUse(session.Key) bool { return false }

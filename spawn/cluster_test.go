@@ -66,14 +66,18 @@ func newFleet(t *testing.T, o sessiontest.ClusterOptions) *fleet {
 	return &fleet{t: t, engine: engine, outside: engine.Open("outside")}
 }
 
-// work takes a minute, and longer while the process may not begin anything.
+// work takes a minute, or ten of the task "long", and more while the process may not begin
+// anything.
 func (w *worker) work(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 	begun := ran{by: w.name, task: taskOf(tn), at: time.Now()}
 	w.fleet.mu.Lock()
 	i := len(w.fleet.ran)
 	w.fleet.ran = append(w.fleet.ran, begun)
 	w.fleet.mu.Unlock()
-	err := w.minute(ctx, tn)
+	err := w.minutes(ctx, tn, 1)
+	if begun.task == "long" && err == nil {
+		err = w.minutes(ctx, tn, 9)
+	}
 	w.fleet.mu.Lock()
 	w.fleet.ran[i].cause = context.Cause(ctx)
 	w.fleet.mu.Unlock()
@@ -81,8 +85,8 @@ func (w *worker) work(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResul
 	return spawn.TurnResult{Result: spawn.Result{Text: did}, Reply: did}, err
 }
 
-func (w *worker) minute(ctx context.Context, tn *spawn.TurnInput) error {
-	for range 60 {
+func (w *worker) minutes(ctx context.Context, tn *spawn.TurnInput, n int) error {
+	for range 60 * n {
 		if err := spawntest.Delay(time.Second)(ctx, tn, nil); err != nil {
 			return err
 		}
@@ -828,14 +832,21 @@ func TestClaimThatIsTakenAtOnce(t *testing.T) {
 func TestReplacedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, sessiontest.ClusterOptions{})
+		var log lockedLog
+		f.log = slog.New(slog.NewTextHandler(&log, nil))
 		a := f.open("a").run()
 		run, err := a.begin(topKey, "one")
 		require.NoError(t, err)
+		a.say(restingKey, "two")
+		a.say(longKey, "long")
 		time.Sleep(15 * time.Second)
 		again := f.open("a").run()
 		time.Sleep(30 * time.Second)
 		err = <-a.ended
 		require.ErrorIs(t, err, session.ErrReplaced)
+		require.ErrorContains(t, err, `under the name of this one: "a"`)
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), log.String())
+		require.Contains(t, log.String(), "lost all its trees\" trees=3 process=a")
 		a.ended <- nil
 		require.Equal(t, spawn.StatusInterrupted, f.status(again, run))
 		require.Len(t, f.arrived(), 1)

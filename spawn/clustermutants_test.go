@@ -82,7 +82,7 @@ var clusterMutants = []mutant{
 	},
 	{
 		"cluster: a tree that is in use is not given up", "internal/owner/claim.go",
-		"claims.Keeps() || claims.InUse(o.root)", "claims.Keeps()", ".",
+		"claims.Keeps() && !leaves || claims.InUse(o.root)", "claims.Keeps() && !leaves", ".",
 		"TestWaitInAProcessThatDoesNotRun",
 	},
 	{
@@ -120,5 +120,18 @@ var clusterMutants = []mutant{
 	{
 		"cluster: a claim that was taken while it was asked for does not hold", "cluster.go",
 		"case err == nil && claim.Epoch <= taken:", "case false:", ".", "TestClaimThatIsTakenAtOnce",
+	},
+	{
+		"cluster: a shutdown gives up what rests when it begins", "internal/owner/claim.go",
+		"leaves := claims.Leaves()", "leaves := false", ".", "TestDrainHandsOverOneByOne",
+	},
+	{
+		"cluster: a shutdown tries again to give a tree up", "lifecycle.go",
+		"handing.Go(func() { s.cluster.handOver(soft) })", "", ".",
+		"TestDrainOfAProcessThatIsCutOff",
+	},
+	{
+		"cluster: a call that waits in a shutdown goes on elsewhere", "internal/owner/claim.go",
+		"\t\t\to.exec.Owned(errGivenUp)\n", "", ".", "TestCallsThatWaitInADrain",
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
@@ -443,7 +444,7 @@ func (s *Supervisor) shutDown() {
 		// What waits for the journal may have no timer, if the Supervisor never ran.
 		sh.owner.Tick()
 	}
-	_ = s.waitUntilQuiet(s.softCtx, s.workers.waitSoft) // or until the soft phase ends
+	s.waitSoftPhase()
 	graceEnd := time.Now().Add(s.cfg.Grace)
 	s.graceEnd.Store(&graceEnd)
 	s.state.Store(stateStopping)
@@ -481,6 +482,17 @@ func (s *Supervisor) shutDown() {
 		s.stopError = s.stillRunning()
 	}
 	s.tell()
+}
+
+// waitSoftPhase waits for the end of the soft phase, in which trees are handed over to other
+// processes one by one.
+func (s *Supervisor) waitSoftPhase() {
+	soft, cancel := context.WithCancel(s.softCtx)
+	var handing sync.WaitGroup
+	handing.Go(func() { s.cluster.handOver(soft) })
+	_ = s.waitUntilQuiet(soft, s.workers.waitSoft) // or until the soft phase ends
+	cancel()
+	handing.Wait()
 }
 
 // leaveWithin is what a shutdown keeps of the grace period for a journal that hangs: it ends the

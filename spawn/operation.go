@@ -584,6 +584,7 @@ func (c *cluster) route(
 	here func(again bool) error,
 ) (there bool, _ error) {
 	id, again := session.NewID(), false
+	waited := false // for what comes of the operation, so that it may be on record
 	maybe := func(err error) error {
 		if again {
 			return maybeDone(err)
@@ -594,8 +595,14 @@ func (c *cluster) route(
 		if again = again || errors.Is(err, ErrUnconfirmed); again && !route.Repeats(op) {
 			return false, unconfirmedOf(root, err)
 		}
+		waited = waited || owner.IsGivenUp(err)
 		answer, err2 := c.call(ctx, session.Request{ID: id, Root: root}, op, again)
 		switch err = err2; {
+		case errors.Is(err, session.ErrNoOwner) && waited:
+			// Another process is to have the tree, and not this one, which ends.
+			if err := c.pauseRoute(ctx, root, pause, true); err != nil {
+				return false, err
+			}
 		case errors.Is(err, session.ErrNoOwner):
 		case errors.Is(err, session.ErrUnanswered):
 			again = true

@@ -228,6 +228,15 @@ func (sh *treeShell) inUse() bool {
 		len(sh.wishes)+len(sh.unbinds)+len(sh.revivals) > 0
 }
 
+// underWay reports whether a turn, a delivery or a call of the Config for the tree is under way in
+// this process. Callers that wait do not count, but for the return of a transcript.
+func (sh *treeShell) underWay() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.turns.Len()+sh.newestTurn.Len()+len(sh.left)+len(sh.senders)+
+		len(sh.unbinds)+len(sh.revivals) > 0
+}
+
 // Lost implements owner.Executor.
 func (sh *treeShell) Lost(err error, taken bool) {
 	root := sh.owner.Root()
@@ -240,19 +249,27 @@ func (sh *treeShell) Lost(err error, taken bool) {
 		rt.cancel(lostError{})
 	}
 	sh.dropDeliveries()
-	for _, wish := range sh.wishes { // they are lost with the tree
-		answerWish(wish, fmt.Errorf("%w: %w", lostError{}, err))
-	}
+	sh.endWishes(err)
 	if taken {
 		sh.endWaits(err)
 	}
 	sh.mu.Unlock()
 	sh.tellRested(session.Key{})
-	sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
-		"root", root.String(), "taken", taken, "error", err.Error())
+	if _, all := errors.AsType[*allLostError](err); !all {
+		sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
+			"root", root.String(), "taken", taken, "error", err.Error())
+	}
 	sh.notifyWatchers(TreeEvent{
 		Kind: EventLost, Time: time.Now(), Session: root, Error: sh.sup.errorText(err),
 	})
+}
+
+// endWishes ends the calls that wait for a reset or a compaction, which is lost with the tree. The
+// caller holds the lock.
+func (sh *treeShell) endWishes(err error) {
+	for _, wish := range sh.wishes {
+		answerWish(wish, fmt.Errorf("%w: %w", lostError{}, err))
+	}
 }
 
 // endWaits ends the calls that wait for what comes of the tree, because another owner has it. The
@@ -273,6 +290,7 @@ func (sh *treeShell) endWaits(err error) {
 // Owned implements owner.Executor.
 func (sh *treeShell) Owned(err error) {
 	sh.mu.Lock()
+	sh.endWishes(err)
 	sh.endWaits(err)
 	sh.mu.Unlock()
 	sh.tellRested(session.Key{})

@@ -85,8 +85,13 @@ func (m *member) Serve(ctx context.Context, mem session.Member) error {
 		c.state.Leave(m.self)
 	}
 	c.broadcast()
-	if errors.Is(err, session.ErrReplaced) || errors.Is(err, session.ErrClosed) {
+	switch {
+	case errors.Is(err, session.ErrReplaced):
+		return fmt.Errorf("%w: %q", err, m.self.Name)
+	case errors.Is(err, session.ErrClosed):
 		return err
+	case m.cut:
+		return fmt.Errorf("%w: %s", ErrUnreachable, m.self)
 	}
 	return nil
 }

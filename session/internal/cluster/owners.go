@@ -129,7 +129,15 @@ func (o *Owners) wrap(doing string, root session.Key, err error) error {
 	case o.isClosed():
 		err = session.ErrClosed
 	}
-	return fmt.Errorf("%s: %s %q: %w", o.name, doing, root, err)
+	return fmt.Errorf("%s: %s %q: %w", o.name, doing, root, o.named(err))
+}
+
+// named adds the name of the process to ErrReplaced.
+func (o *Owners) named(err error) error {
+	if !errors.Is(err, session.ErrReplaced) {
+		return err
+	}
+	return fmt.Errorf("%w: %q", err, o.self.Name)
 }
 
 // Claim implements session.Owners.

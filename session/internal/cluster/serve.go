@@ -57,30 +57,35 @@ func (o *Owners) Serve(ctx context.Context, m session.Member) error {
 	err := s.run(ctx)
 	s.handlers.Wait()
 	o.hub.serve(nil, "")
+	var left error
 	if !errors.Is(err, session.ErrClosed) { // closing the Store leaves for good
-		s.leave(ctx)
+		left = s.leave(ctx)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.serving, o.lost = nil, nil
 	clear(o.claims)
 	clear(o.lanes)
-	if isFinal(err) {
-		return err
+	switch {
+	case isFinal(err):
+		return o.named(err)
+	case left != nil:
+		return fmt.Errorf("%s: leaving: %w", o.name, left)
 	}
 	return nil
 }
 
 // leave gives up the claims and the slots of the process. If the server cannot be reached, they
 // end with the lease.
-func (s *service) leave(ctx context.Context) {
+func (s *service) leave(ctx context.Context) error {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	_ = s.ledger.Leave(within, s.self, false)
+	err := s.ledger.Leave(within, s.self, false)
 	s.hub.tell(orphaned)
 	for _, l := range s.lanesByName() {
 		s.hub.tell(laneChanged(l.name))
 	}
+	return err
 }
 
 // run takes part until ctx ends or the process may not any more, and returns why.

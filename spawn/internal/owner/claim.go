@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -19,7 +20,11 @@ type Claims interface {
 	// Keeps reports whether claims last for as long as the process does. If not, the owner gives
 	// the tree up when it has nothing to do at the moment, and asks again before each batch.
 	Keeps() bool
-	// InUse reports whether calls of this process wait for the tree or hold a part of it.
+	// Leaves reports whether the process ends: the owner gives the tree up as soon as nothing of it
+	// is under way, and claims it for a caller's call alone, and until that is over.
+	Leaves() bool
+	// InUse reports whether calls of this process wait for the tree or hold a part of it. In a
+	// process that ends those that wait do not count.
 	InUse(root session.Key) bool
 }
 
@@ -144,18 +149,27 @@ func (c *call) needsClaim() bool {
 // isReading reports whether a process that has claimed nothing reads the tree.
 func (o *Owner) isReading() bool { return o.cfg.Claims != nil && o.claim == 0 }
 
+// errGivenUp is why calls end that wait for a tree which a process that ends has given up. It is
+// session.ErrOwned, because another process is to be asked.
+var errGivenUp = fmt.Errorf("%w: this one ends, and has given it up", session.ErrOwned)
+
+// IsGivenUp reports whether err says that a process that ends has given a tree up.
+func IsGivenUp(err error) bool { return errors.Is(err, errGivenUp) }
+
 // giveUp releases a claim that the owner does not need: the tree is not in memory, and no call and
 // nothing that was under way needs it. A process that does not keep its claims gives the tree up
-// as soon as no call needs it.
+// as soon as no call needs it, and one that ends as soon as nothing of it is under way.
 func (o *Owner) giveUp(ctx context.Context) {
 	if o.claim == 0 || o.stalled != nil || o.unclear != nil || len(o.parked) > 0 ||
 		o.Unacted() || o.hasCalls() {
 		return
 	}
 	claims := o.cfg.Claims
+	leaves := claims.Leaves()
 	if o.tree != nil {
-		if claims.Keeps() || claims.InUse(o.root) ||
-			o.tree.Archiving() || o.tree.Calling() || o.tree.Depositing() {
+		if claims.Keeps() && !leaves || claims.InUse(o.root) ||
+			o.tree.Archiving() || o.tree.Calling() || o.tree.Depositing() ||
+			leaves && !o.tree.Quiet() {
 			return
 		}
 		o.dropTree()
@@ -164,6 +178,9 @@ func (o *Owner) giveUp(ctx context.Context) {
 	}
 	if !o.retrying && claims.Release(ctx, o.root) == nil {
 		o.claim = 0
+		if leaves {
+			o.exec.Owned(errGivenUp)
+		}
 	}
 }
 

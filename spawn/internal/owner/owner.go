@@ -415,7 +415,7 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			o.finish(c)
 		case c.timer && o.lostToOther && len(o.parked) == 0, c.unloadAfter > 0 && len(batch) > 1,
 			(c.leave || c.peek) && o.tree == nil,
-			c.timer && !c.orphan && !retrying && o.isIdle():
+			c.timer && (!c.orphan && !retrying || o.leaves()) && o.isIdle():
 			o.finish(c)
 		default:
 			rest = append(rest, c)
@@ -429,6 +429,9 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 func (o *Owner) isIdle() bool {
 	return o.cfg.Claims != nil && o.tree == nil && o.stalled == nil && len(o.parked) == 0
 }
+
+// leaves reports whether the process ends, so that it claims no tree of itself.
+func (o *Owner) leaves() bool { return o.cfg.Claims != nil && o.cfg.Claims.Leaves() }
 
 // open reads the tree from the journal and takes it over, if it is not in memory. If that fails,
 // open returns false and refuses the batch, except the calls that wait until it succeeds.
