@@ -242,7 +242,8 @@ func (t Ticket) Validate(lane string) error {
 		name, value string
 		least, most int
 	}{
-		{"id", t.ID, 1, maxTicketID}, {"requester", t.Requester, 0, maxTicketName},
+		{"id", t.ID, 1, maxTicketID},
+		{"requester", t.Requester, 0, maxTicketName},
 		{"provider", t.Provider, 0, maxTicketName},
 	} {
 		if len(f.value) < f.least || len(f.value) > f.most {

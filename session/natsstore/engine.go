@@ -202,8 +202,8 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("the stream of %s is not there, not in %v: %w", s.name, s.timeout, err)
 	case mayPass(err): // not wrapped: the caller's ctx is not done
-		return fmt.Errorf("%w: %s, not in %v: %v", //nolint:errorlint // see above
-			ErrTimeout, s.e.line.where(), s.timeout, err)
+		where := s.e.line.where()
+		return fmt.Errorf("%w: %s, not in %v: %v", ErrTimeout, where, s.timeout, err) //nolint:errorlint // see above
 	}
 	return err
 }

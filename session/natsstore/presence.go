@@ -55,7 +55,7 @@ func newPresence(ctx context.Context, e *engine, o Options) (*presence, error) {
 		err = p.look(ctx)
 	}
 	if err != nil {
-		p.end()
+		p.end() //nolint:contextcheck // also after the end of ctx
 		return nil, err
 	}
 	beating, cancel := context.WithCancel(context.WithoutCancel(ctx))

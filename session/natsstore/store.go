@@ -118,7 +118,7 @@ func openOn(
 		}
 	}
 	if err != nil {
-		e.presence.end()
+		e.presence.end() //nolint:contextcheck // also after the end of ctx
 		e.line.end()
 		return nil, openError(o.Name, err)
 	}

@@ -107,7 +107,8 @@ func BenchmarkLane(b *testing.B) {
 	}
 	b.ResetTimer()
 	for n := range b.N {
-		lanes[n%processes].Ask(session.Ticket{ID: fmt.Sprint(n), Requester: fmt.Sprint(n % 7)})
+		require.NoError(b, lanes[n%processes].Ask(
+			session.Ticket{ID: fmt.Sprint(n), Requester: fmt.Sprint(n % 7)}))
 	}
 	for n := range b.N {
 		turns.Go(func() {

@@ -279,7 +279,7 @@ func TestServerKilledUnderMembers(t *testing.T) {
 	granted := make(chan string, 10)
 	la := a.Owners.Lane("l", 1, session.LaneUser{Granted: func(id string) { granted <- "a" + id }})
 	lb := b.Owners.Lane("l", 1, session.LaneUser{Granted: func(id string) { granted <- "b" + id }})
-	la.Ask(session.Ticket{ID: "1"})
+	require.NoError(t, la.Ask(session.Ticket{ID: "1"}))
 	require.Equal(t, "a1", <-granted)
 	var last session.Seq
 	for round := range rounds(2, 10) {
@@ -310,7 +310,7 @@ func TestServerKilledUnderMembers(t *testing.T) {
 		assert.Equal(t, last, endOf(ctx, b, root))
 	}
 	assert.Nil(t, taken.Load())
-	lb.Ask(session.Ticket{ID: "2"})
+	require.NoError(t, lb.Ask(session.Ticket{ID: "2"}))
 	time.Sleep(time.Second)
 	assert.Empty(t, granted, "a has the slot")
 

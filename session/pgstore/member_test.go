@@ -372,9 +372,9 @@ func TestMembersBehindAPooler(t *testing.T) {
 	granted := make(chan string, 2)
 	user := session.LaneUser{Granted: func(id string) { granted <- id }}
 	la, lb := a.Owners.Lane("l", 1, user), b.Owners.Lane("l", 1, user)
-	la.Ask(session.Ticket{ID: "1"})
+	require.NoError(t, la.Ask(session.Ticket{ID: "1"}))
 	assert.Equal(t, "1", <-granted)
-	lb.Ask(session.Ticket{ID: "2"})
+	require.NoError(t, lb.Ask(session.Ticket{ID: "2"}))
 	la.Free("1")
 	assert.Equal(t, "2", <-granted)
 	require.Zero(t, s.query(t, `select count(*) from pg_locks where locktype = 'advisory'

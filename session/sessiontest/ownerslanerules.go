@@ -476,9 +476,14 @@ func checkBadTicket(p *ownersProbe) {
 	l := a.lane("l", 5)
 	long := strings.Repeat("x", 257)
 	for _, t := range []session.Ticket{
-		{}, {ID: long}, {ID: strings.Repeat("x", 2<<20)}, {ID: "\xff"},
-		{ID: "1", Requester: strings.Repeat("x", 1025)}, {ID: "1", Requester: "\xff"},
-		{ID: "1", Provider: strings.Repeat("x", 1025)}, {ID: "1", Provider: "\xff"},
+		{},
+		{ID: long},
+		{ID: strings.Repeat("x", 2<<20)},
+		{ID: "\xff"},
+		{ID: "1", Requester: strings.Repeat("x", 1025)},
+		{ID: "1", Requester: "\xff"},
+		{ID: "1", Provider: strings.Repeat("x", 1025)},
+		{ID: "1", Provider: "\xff"},
 	} {
 		p.wantIs("ask", l.Lane.Ask(t), session.ErrInvalidTicket)
 	}
