@@ -171,6 +171,10 @@ type Member struct {
 	// before the time Until stops to act for its trees, and goes on when it is, see Lease.Length. A
 	// Lease that panics, or ends its goroutine, is logged by slog.Default, and counts as told.
 	Lease func(l Lease)
+
+	// Failed is told why the lease could not be renewed, each time, for a log. It is called as
+	// Lease is, and may be nil. An Owners that does not know why leaves it out.
+	Failed func(err error)
 }
 
 // A Lease is what a process knows of its lease after a beat.

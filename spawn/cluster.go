@@ -31,6 +31,7 @@ type cluster struct {
 	ended    bool // a shutdown has begun: nothing joins, or takes trees, any more
 	tenure   tenure.Tenure
 	paused   bool          // the log says that the process does not act
+	why      string        // the lease was not renewed the last time; "": that is not known
 	changed  chan struct{} // closed, and replaced by another one, when the process may act again
 	holds    map[session.Key]*hold
 	// asking are the trees whose claim is under way, each with the highest claim that others have
@@ -170,7 +171,9 @@ func (c *cluster) end(within time.Duration) bool {
 // serve takes part. If the Owners end that, every tree is lost, and the Supervisor ends.
 func (c *cluster) serve(ctx context.Context) {
 	err := contained(func() error {
-		return c.owners.Serve(ctx, session.Member{Handle: c.handle, Lease: c.renewed})
+		return c.owners.Serve(ctx, session.Member{
+			Handle: c.handle, Lease: c.renewed, Failed: c.notRenewed,
+		})
 	})
 	if ctx.Err() != nil {
 		if err != nil {
@@ -208,6 +211,7 @@ var errLateOwners = errors.New("spawn: the Owners of the store have not returned
 // renewed takes what the Owners say of the lease.
 func (c *cluster) renewed(l session.Lease) {
 	c.mu.Lock()
+	c.why = ""
 	change := c.tenure.Renewed(l, time.Now())
 	say := c.note()
 	var out, taken []*hold
@@ -231,6 +235,14 @@ func (c *cluster) renewed(l session.Lease) {
 	case c.renew <- struct{}{}:
 	default:
 	}
+}
+
+// notRenewed takes why the lease was not renewed, for the log.
+func (c *cluster) notRenewed(err error) {
+	why := err.Error()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = why
 }
 
 // look ends the claims of a process that cannot be heard for too long, until ctx ends.
@@ -273,7 +285,11 @@ func (c *cluster) note() (say func()) {
 	if paused {
 		text = "offshoot: the process does not act for its trees: its lease was not renewed in time"
 	}
-	return func() { c.sup.logBeside(slog.LevelWarn, text, "tenure", state.String()) }
+	attrs := []any{"tenure", state.String()}
+	if paused && c.why != "" {
+		attrs = append(attrs, "error", c.why)
+	}
+	return func() { c.sup.logBeside(slog.LevelWarn, text, attrs...) }
 }
 
 // takeOrphans claims trees that are due and that no process has, until ctx ends.

@@ -989,3 +989,21 @@ func TestSettleClaims(t *testing.T) {
 		f.settled(topKey)
 	})
 }
+
+// A process that pauses because its lease was not renewed says why, and once.
+func TestPauseSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		var log lockedLog
+		f.log = slog.New(slog.NewTextHandler(&log, nil))
+		a := f.open("a").run()
+		a.say(topKey, "one")
+		f.engine.Cut(a.store)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), "was not renewed in time\""), log.String())
+		require.Regexp(t, `not renewed in time" tenure=\w+ error="[^"]*`+
+			sessiontest.ErrUnreachable.Error(), log.String())
+		f.engine.Heal(a.store)
+	})
+}

@@ -102,6 +102,7 @@ type service struct {
 	mem      session.Member
 	handlers sync.WaitGroup
 	nextBeat time.Time
+	saidCut  bool // the Member knows that the process is cut off
 }
 
 // run takes part until ctx ends, and returns its error or the one that ends Serve.
@@ -111,7 +112,10 @@ func (s *service) run(ctx context.Context) error {
 		s.cluster.mu.Lock()
 		changed := s.cluster.changed
 		var err error
-		if !s.cut {
+		if s.cut {
+			todo = s.noteCut()
+		} else {
+			s.saidCut = false
 			todo, err = s.round(ctx)
 		}
 		s.cluster.mu.Unlock()
@@ -125,6 +129,17 @@ func (s *service) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// noteCut returns what tells the Member, once, why the lease is not renewed.
+func (s *service) noteCut() (todo []func()) {
+	told := s.mem.Failed
+	if told == nil || s.saidCut {
+		return nil
+	}
+	s.saidCut = true
+	err := fmt.Errorf("%w: %s", ErrUnreachable, s.self)
+	return []func(){func() { contain.Log("sessiontest", "Member.Failed", func() { told(err) }) }}
 }
 
 // round does what is to be done at the engine, and returns what is to be done after that without

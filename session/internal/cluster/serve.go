@@ -118,6 +118,9 @@ func (s *service) beats(ctx context.Context) error {
 		case isFinal(failed):
 			return failed
 		default:
+			if told := s.member.Failed; told != nil {
+				contain.Log(s.name, "Member.Failed", func() { told(failed) })
+			}
 			next = s.look()
 		}
 		err = s.wait(ctx, s.lapsed, max(next, 0))
