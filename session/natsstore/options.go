@@ -102,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 	case len(o.Monitor) == 0 && !o.TrustSync:
 		return o, o.refuse("Monitor", "empty",
 			"whether the servers have sync_interval: always cannot be asked; "+
-				"set it, or TrustSync if they have")
+				"set it, or TrustSync (-trust-sync) if they have")
 	case o.Process == "" && o.Lease != 0:
 		return o, o.refuse("Lease", o.Lease, "it is for a Process, and there is none")
 	case o.Process == "":
