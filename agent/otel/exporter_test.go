@@ -21,6 +21,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
+	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -115,9 +116,25 @@ func botInDirectory(dir string) error {
 	mark := filepath.Join(dir, "killed")
 	_, isTop := os.Stat(filepath.Join(dir, "top"))
 	_, isUnsaved := os.Stat(filepath.Join(dir, "unsaved"))
-	die := func(context.Context, *agent.Turn) error {
+	die := func(ctx context.Context, _ *agent.Turn) error {
 		if _, err := os.Stat(mark); err == nil {
 			return nil
+		}
+		for isTop != nil { // until the turns above are over
+			v, err := spawn.View(chatKey(), store.Journal.Read(ctx, chatKey(), 0))
+			if err != nil {
+				return err
+			}
+			turns := 0
+			for _, r := range v.Runs {
+				if r.Status == spawn.StatusRunning {
+					turns++
+				}
+			}
+			if v.Status == spawn.StatusWaiting && turns == 1 {
+				break
+			}
+			runtime.Gosched()
 		}
 		for { // until the State has the turn of the chat
 			state, _ := os.ReadFile(filepath.Join(dir, "otel.json"))
