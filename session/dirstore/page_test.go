@@ -36,6 +36,7 @@ var notOfOpening = map[string]string{
 	"session.ErrReplaced":       "of Owners",
 	"session.ErrServing":        "of Owners",
 	"session.ErrInvalidRequest": "of Owners",
+	"session.ErrInvalidTicket":  "of Owners",
 	"dirstore.BatchSizeError":   "of an append",
 	"dirstore.LineSizeError":    "of an append",
 }
