@@ -236,7 +236,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	}
 	assert.Equal(t, 2, n)
 	// A conflict is one, although its answer is lost.
-	other := open(t, s, natsstore.Options{Name: o.Name, TrustSync: true})
+	other := open(t, s, natsstore.Options{Name: o.Name, Process: "b", TrustSync: true})
 	add(t, other, last, entries("other", 1))
 	deaf.Store(1)
 	_, err = store.Journal.Append(t.Context(), root, last, entries("late", 1))
