@@ -110,6 +110,7 @@ func TestBotOfStreamsMadeAnew(t *testing.T) {
 				return agent.Result{Text: "hi"}, nil
 			}),
 			Reply: func(context.Context, agent.Delivery) error { return nil },
+			Drain: time.Second, Grace: time.Second,
 		})
 		require.NoError(t, err)
 		ended := make(chan error, 1)
@@ -123,11 +124,18 @@ func TestBotOfStreamsMadeAnew(t *testing.T) {
 		}
 		o.Process = "b"
 		open(t, s, o)
-		within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		_, err = chat.PostAndWait(within, agent.Incoming{ID: "b", Text: "b"})
-		cancel()
-		require.Error(t, err)
-		require.ErrorIs(t, <-ended, session.ErrSync)
+		for ended != nil { // the bot learns of it when it writes
+			within, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err = chat.PostAndWait(within, agent.Incoming{ID: "b", Text: "b"})
+			cancel()
+			require.Error(t, err)
+			select {
+			case err = <-ended:
+				ended = nil
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		require.ErrorIs(t, err, session.ErrSync)
 	}
 }
 
