@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,9 +50,9 @@ func TestOpenNamesNoCredential(t *testing.T) {
 // No error on a server's settings has a credential of its monitoring address, and it names the
 // host.
 func TestMonitorNamesNoCredential(t *testing.T) {
-	var answer http.HandlerFunc
+	var answer atomic.Value // of http.HandlerFunc
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r)
+		answer.Load().(http.HandlerFunc)(w, r)
 	}))
 	t.Cleanup(page.Close)
 	host := strings.TrimPrefix(page.URL, "http://")
@@ -74,7 +75,7 @@ func TestMonitorNamesNoCredential(t *testing.T) {
 		"cut": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	}
 	for name, failure := range answers {
-		answer = failure
+		answer.Store(failure)
 		for _, address := range []string{
 			"http://mon:" + canary + "@" + host, "http://" + canary + "@" + host + "/",
 			"http://" + host + "?token=" + canary, "http://" + host + "/?token=" + canary,
