@@ -126,7 +126,10 @@ func beginRecord(
 // nil.
 func carrierOf(store *session.Store) session.Carrier {
 	c, ok := store.Transcripts.(session.Carrier)
-	err := attempt(func() error { ok = ok && c.CarriedBy(store.Journal); return nil })
+	if !ok {
+		return nil
+	}
+	err := attempt(func() error { ok = c.CarriedBy(store.Journal); return nil })
 	if err != nil || !ok {
 		return nil
 	}
