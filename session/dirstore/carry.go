@@ -3,6 +3,7 @@ package dirstore
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -134,12 +135,7 @@ func (l *lineLog) drop(c *carriedLines, n int) {
 		return
 	}
 	delete(l.carried, ref)
-	left := l.riders[c.root][:0]
-	for _, other := range l.riders[c.root] {
-		if other != ref {
-			left = append(left, other)
-		}
-	}
+	left := slices.DeleteFunc(l.riders[c.root], func(r session.Ref) bool { return r == ref })
 	if l.riders[c.root] = left; len(left) == 0 {
 		delete(l.riders, c.root)
 	}

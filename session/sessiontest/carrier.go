@@ -2,6 +2,8 @@ package sessiontest
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -33,12 +35,17 @@ func TestCarrier(t *testing.T, fresh func(t *testing.T) Crashing) {
 				if err != nil {
 					return nil, err
 				}
-				c, _ := s.Transcripts.(session.Carrier)
+				c, ok := s.Transcripts.(session.Carrier)
+				if !ok {
+					return nil, errNoCarrier
+				}
 				return withBatches{c, s}, nil
 			}
 		})
 	})
 }
+
+var errNoCarrier = errors.New("sessiontest: the Transcripts of the store are not a session.Carrier")
 
 // opener returns how a probe opens the store.
 func (c Crashing) opener() func() (crashStore, error) {
@@ -126,7 +133,7 @@ func carry(
 func carrierOf(p *carrierProbe, s crashStore) session.Carrier {
 	c, ok := s.Transcripts.(session.Carrier)
 	if !ok {
-		p.fail("the Transcripts of the store are not a session.Carrier")
+		p.must("look at the store", errNoCarrier)
 	}
 	return c
 }
@@ -152,13 +159,8 @@ func wantLines(p *carrierProbe, s crashStore, ref session.Ref, ids ...string) se
 		want = append(want, factTexts(id, 2)...)
 	}
 	got, last := textsOf(p, s, session.LineQuery{}, ref)
-	if len(got) != len(want) {
+	if !slices.Equal(got, want) {
 		p.fail("read %v: got %q, want %q", ref, got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			p.fail("read %v: got %q, want %q", ref, got, want)
-		}
 	}
 	return last
 }
@@ -268,10 +270,8 @@ func checkCarriedLost(p *carrierProbe) {
 	for _, id := range []string{"b", "c", "d"} {
 		all = append(all, factTexts(id, 2)...)
 	}
-	for i, text := range got {
-		if len(got) > len(all) || text != all[i] {
-			p.fail("read %v: got %q, want the first ones of %q", refA, got, all)
-		}
+	if !slices.Equal(got, all[:min(len(got), len(all))]) {
+		p.fail("read %v: got %q, want the first ones of %q", refA, got, all)
 	}
 	if len(got) < 2 {
 		p.fail("read %v: got %q, which lacks lines that a batch has made durable", refA, got)
@@ -280,7 +280,7 @@ func checkCarriedLost(p *carrierProbe) {
 	batch(p, s, rootA, seq)
 	s = crashed(p, s)
 	again, _ := textsOf(p, s, session.LineQuery{After: last}, refA)
-	if want := factTexts("e", 2); len(again) != 2 || again[0] != want[0] || again[1] != want[1] {
+	if want := factTexts("e", 2); !slices.Equal(again, want) {
 		p.fail("read %v after %d: got %q, want %q", refA, last, again, want)
 	}
 }
