@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -88,11 +87,7 @@ var lostDocs = map[string]struct {
 		backup: func(*testing.T, *copiedServer, string) {},
 		lose: func(t *testing.T, s *copiedServer, _ string) {
 			s.start()
-			conn, err := nats.Connect(s.ClientURL())
-			require.NoError(t, err)
-			defer conn.Close()
-			js, err := jetstream.New(conn)
-			require.NoError(t, err)
+			js := connect(t, s.ClientURL())
 			stream, err := js.Stream(t.Context(), "offshoot_docs")
 			require.NoError(t, err)
 			config := stream.CachedInfo().Config
@@ -108,12 +103,7 @@ var lostDocs = map[string]struct {
 // forgetClaims removes the claims that were released, as the server does after a day.
 func forgetClaims(t *testing.T, s *server.Server) {
 	t.Helper()
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), "offshoot_docs")
+	stream, err := connect(t, s.ClientURL()).Stream(t.Context(), "offshoot_docs")
 	require.NoError(t, err)
 	require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("offshoot.docs.o.*")))
 }
