@@ -30,6 +30,7 @@ var mutants = slices.Concat(
 	roomMutants, repairMutants, hookMutants, agentMutants, nameMutants, stepMutants,
 	depositMutants, eventMutants, collectMutants, senderMutants, sentMutants,
 	targetMutants, rulesMutants, followUpMutants, threadMutants, clusterMutants,
+	lineMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.

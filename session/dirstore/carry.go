@@ -29,7 +29,7 @@ func (t *transcripts) CarriedBy(j session.Journal) bool {
 
 // AppendWith implements [session.Carrier]. The lines go to the log with the next batch of root, and
 // about a second later if there is none. More than 64 KiB of them are durable at once, as with
-// Append.
+// Append, and so are those of the zero root.
 func (t *transcripts) AppendWith(
 	ctx context.Context, root session.Key, ref session.Ref, after session.Pos,
 	messages ...session.Message,

@@ -403,3 +403,26 @@ func TestCarriedLinesOfARemovedFileAreKept(t *testing.T) {
 	require.Len(t, beside, 1)
 	require.Contains(t, beside[0], ".torn")
 }
+
+// Lines that a batch was to carry which the disk has not taken go with the next one.
+func TestCarriedLinesOutliveAFailedBatch(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := linesRefs[0]
+	_, err := s.Transcripts.(session.Carrier).AppendWith(t.Context(), treeKey(1), ref, 0,
+		userMessages("first")...)
+	require.NoError(t, err)
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpWrite {
+			return errDiskFull
+		}
+		return nil
+	})
+	_, err = s.Journal.Append(t.Context(), treeKey(1), 0, benchBatch())
+	require.ErrorIs(t, err, errDiskFull)
+	d.Hook(nil)
+	require.Equal(t, []string{"first"}, lineTexts(t, s, ref))
+	_, err = s.Journal.Append(t.Context(), treeKey(1), 0, benchBatch())
+	require.NoError(t, err)
+	require.Equal(t, []string{"first"}, lineTexts(t, openOn(t, afterCrash(d)), ref))
+}

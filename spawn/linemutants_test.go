@@ -1,0 +1,68 @@
+package spawn_test
+
+// lineMutants let the Store in a directory lose lines of transcripts, or say what is not so of
+// them, on their way through the log.
+var lineMutants = []mutant{
+	{
+		"lines: what a batch carries is in the log with it", "../session/dirstore/append.go",
+		"lines := j.lines.ride(root)", "lines := (*ride)(nil)", "../session/dirstore",
+		"TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: a batch that fails leaves the lines to the next one", "../session/dirstore/carry.go",
+		"\t\tif err != nil {\n\t\t\tcontinue\n",
+		"\t\tif err != nil {\n\t\t\tr.l.drop(c, n)\n\t\t\tcontinue\n",
+		"../session/dirstore", "TestCarriedLinesOutliveAFailedBatch",
+	},
+	{
+		"lines: later lines take those that wait along", "../session/dirstore/lines.go",
+		"before := l.takeAlone(lines.ref)", "before := (*ride)(nil)", "../session/dirstore",
+		"TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: those of another tree do not wait for this one", "../session/dirstore/carry.go",
+		"c.root != root || ", "", "../session/dirstore", "TestCarrierPassesKit",
+	},
+	{
+		"lines: a frame that was carried is needed", "../session/dirstore/carry.go",
+		"\t\t\tr.l.noteLocked(c.parts[i].ref, at[i])\n", "", "../session/dirstore",
+		"TestLinesSurvivePowerLoss|TestCarrierPassesKit",
+	},
+	{
+		"lines: the log has what the file gets", "../session/dirstore/linefile.go",
+		"\tif err := t.lines.sink(ref); err != nil {\n\t\treturn logError(err)\n\t}\n", "",
+		"../session/dirstore", "TestCarrierPassesKit",
+	},
+	{
+		"lines: what waits for a batch is put beside a file that was removed, once",
+		"../session/dirstore/linefile.go",
+		"\tif err := t.lines.sink(ref); err != nil {\n\t\treturn nil, logError(err)\n\t}\n", "",
+		"../session/dirstore", "TestCarriedLinesOfARemovedFileAreKept",
+	},
+	{
+		"lines: Close says what it could not write", "../session/dirstore/linefile.go",
+		"\tif !l.carries() {\n\t\treturn nil\n\t}\n", "\tif l.carries() || true {\n\t\treturn nil\n\t}\n",
+		"../session/dirstore", "TestLinesSurviveFaults",
+	},
+	{
+		"lines: a file is synced before its frames are dropped", "../session/dirstore/linefile.go",
+		"errors.Join(f.Sync(), f.Close())", "errors.Join(f.Close())", "../session/dirstore",
+		"TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: the name of a file is synced before its frames are dropped",
+		"../session/dirstore/linefile.go",
+		"\tif err = t.fs.SyncDir(dir); err != nil {\n\t\treturn err\n\t}\n\tt.lines.settled(ref)\n",
+		"\tt.lines.settled(ref)\n", "../session/dirstore", "TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: a compaction keeps the frames that are needed", "../session/dirstore/lines.go",
+		"if c.frames = append(c.frames, f.spans...); len(f.spans) == 0 {", "if len(f.spans) == 0 {",
+		"../session/dirstore", "TestLinesSurviveFaults|TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: an append of lines is durable when it returns", "../session/dirstore/lines.go",
+		"err := l.log.Write(records, func", "err := error(nil); go l.log.Write(records, func",
+		"../session/dirstore", "TestLinesSurvivePowerLoss",
+	},
+}
