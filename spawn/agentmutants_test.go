@@ -161,7 +161,7 @@ var agentMutants = []mutant{
 	{
 		"a purge finds the files of a session without lines", "archive.go",
 		"begins, err = hasFiles(ctx, s.cfg.Store.Files, job.ref)", "begins = false",
-		"../agent", "TestFilesOfACallerRunSessionArePurged",
+		"../agent", "TestAttachmentsOfAnEarlierLibrary",
 	},
 	{
 		"a preview tells of attachments", "../agent/promptinput.go",
