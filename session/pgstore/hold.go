@@ -148,6 +148,15 @@ func lockedBy(ctx context.Context, conn *pgx.Conn, schema string) (*LockedError,
 	return e, nil
 }
 
+// unlock gives the lock of a connection up, which is to be closed. The server would give it up a
+// moment after that, and the next Open would find it. If the server does not answer, it does.
+func unlock(ctx context.Context, conn *pgx.Conn) {
+	const patience = time.Second
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_, _ = conn.Exec(within, `select pg_advisory_unlock_all()`)
+}
+
 // closeConn closes a connection of which nothing more is wanted.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	const patience = time.Second
@@ -223,6 +232,7 @@ func (h *hold) release(ctx context.Context) {
 	}
 	<-h.turn
 	if h.conn != nil {
+		unlock(ctx, h.conn)
 		closeConn(ctx, h.conn)
 		h.conn = nil
 	}
