@@ -152,10 +152,16 @@ const recordName = "session.json"
 // endTranscript has a transcript end as its archive is to. One that has no line is begun before
 // the record of the session is kept, and if it has files, as that of a session that the caller runs
 // may, which gives files to sub-agents. A purge finds files by their transcript. A transcript that
-// is archived, damaged or of a newer version stays as it is, without an error.
+// is archived, damaged or of a newer version stays as it is, without an error, but for one whose
+// record is of a time before the session was last brought back.
 func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
 	ts := s.cfg.Store.Transcripts
 	last, err := lastLine(ctx, ts, job.ref, false)
+	if errors.Is(err, session.ErrArchived) {
+		if err = s.takeBack(ctx, job); err == nil {
+			last, err = lastLine(ctx, ts, job.ref, false)
+		}
+	}
 	begins := false
 	if err == nil && last.Pos == 0 && s.cfg.Store.Files != nil {
 		if begins = job.record != nil; !begins {
@@ -174,6 +180,24 @@ func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
 		return err
 	}
 	return unlessItStays(fenceOff(ctx, ts, job, last, record))
+}
+
+// takeBack restores an archive that a former process has made late, after the session was brought
+// back and asked again: one with the record of fewer turns. One that has no record stays.
+func (s *Supervisor) takeBack(ctx context.Context, job archiveJob) error {
+	if job.record == nil {
+		return nil
+	}
+	_, archived, err := s.readRecord(ctx, job.ref)
+	switch {
+	case errors.Is(err, ErrNoRecord) || errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case archived.Image.Runs[0].Turns < job.record.Image.Runs[0].Turns:
+		return s.restore(ctx, job.ref)
+	}
+	return nil
 }
 
 // hasFiles reports whether a transcript has files.

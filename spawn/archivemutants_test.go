@@ -3,6 +3,11 @@ package spawn_test
 // archiveMutants are the mutants of what is decided for archives, deletions and revivals.
 var archiveMutants = []mutant{
 	{
+		"a late archive of a former process does not take back what was done since", "archive.go",
+		"\tcase archived.Image.Runs[0].Turns < ",
+		"\tcase false && archived.Image.Runs[0].Turns < ", ".", "TestLateArchiveOfAFormerProcess",
+	},
+	{
 		"what was made for a run stays until its end was read", "internal/tree/archive.go",
 		"len(r.Spec.Extra) > 0 && !r.isHeld() &&",
 		"len(r.Spec.Extra) > 0 &&", "./internal/tree", "TestScenarios/tidy",
