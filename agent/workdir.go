@@ -341,13 +341,10 @@ func (t *Turn) openAttachments(ctx context.Context, a attached) error {
 	t.rt.attached.use(key, 1)
 	t.attaches = true
 	unlock, err := t.rt.attached.locks.Lock(ctx, key)
-	if err != nil {
+	if err != nil { // what was written after the end of ctx might be written behind the archive
 		return err
 	}
 	defer unlock()
-	if ctx.Err() != nil { // what was written now might be written behind the archive
-		return context.Cause(ctx)
-	}
 	if !attach.IsDirName(key.ID()) {
 		return fmt.Errorf("agent: attachments of %q: its id is not a name of a directory", key)
 	}

@@ -139,9 +139,9 @@ var agentMutants = []mutant{
 		"../agent", "TestAttachmentsInADirectory/retained",
 	},
 	{
-		"attachments are not written behind the archive", "../agent/workdir.go",
-		"\tif ctx.Err() != nil { // what was written now", "\tif false { // what was written now",
-		"../agent", "TestLateTurnWritesNoAttachments",
+		"attachments are not written behind the archive", "../agent/internal/thread/locks.go",
+		"\t\tif ctx.Err() == nil {\n", "\t\tif true {\n", "../agent/internal/thread",
+		"TestNoLockForWhatIsDone",
 	},
 	{
 		"attachments are in a directory that others cannot change",

@@ -18,7 +18,7 @@ type lock struct {
 }
 
 // Lock waits for the lock of one of them, and returns the function that gives it back. The error
-// is the cause of ctx.
+// is the cause of ctx. A ctx that is done does not get a lock, free or not.
 func (l *Locks[K]) Lock(ctx context.Context, of K) (unlock func(), err error) {
 	l.mu.Lock()
 	k := l.held[of]
@@ -32,16 +32,20 @@ func (l *Locks[K]) Lock(ctx context.Context, of K) (unlock func(), err error) {
 	}
 	k.users++
 	l.mu.Unlock()
+	unlock = func() {
+		k.token <- struct{}{}
+		l.leave(of, k)
+	}
 	select {
 	case <-k.token:
-		return func() {
-			k.token <- struct{}{}
-			l.leave(of, k)
-		}, nil
+		if ctx.Err() == nil {
+			return unlock, nil
+		}
+		unlock()
 	case <-ctx.Done():
 		l.leave(of, k)
-		return nil, context.Cause(ctx)
 	}
+	return nil, context.Cause(ctx)
 }
 
 // leave forgets a lock that has no users any more.
