@@ -24,6 +24,7 @@ type database struct {
 	closed  atomic.Bool
 	hold    *hold   // nil: the schema is shared
 	members *owners // nil: this process has every tree
+	refused refusal
 
 	// idle is how long a transaction may hold its locks while this process is silent, because it
 	// was stopped or cut off; another process may wait for them. Zero: as the server says.
@@ -66,7 +67,9 @@ func (d *database) write(ctx context.Context, f func(ctx context.Context, q quer
 		if err := d.hold.check(ctx); err != nil {
 			return err
 		}
-		return f(ctx, d.pool)
+		err := f(ctx, d.pool)
+		d.refused.note(err)
+		return err
 	})
 }
 
@@ -81,7 +84,9 @@ func (d *database) change(ctx context.Context, f func(ctx context.Context, q que
 			level.BeginQuery = fmt.Sprintf(`begin isolation level read committed read write;
 				set local idle_in_transaction_session_timeout = %d`, d.idle.Milliseconds())
 		}
-		return pgx.BeginTxFunc(ctx, d.pool, level, func(tx pgx.Tx) error { return f(ctx, tx) })
+		err := pgx.BeginTxFunc(ctx, d.pool, level, func(tx pgx.Tx) error { return f(ctx, tx) })
+		d.refused.note(err)
+		return err
 	})
 }
 

@@ -35,8 +35,9 @@
 // of the lock.
 //
 // A server that restarts, is out of reach or has a full disk interrupts no bot: appends fail while
-// that lasts, with an error that passes, and the caller's retries go on. No call waits longer for
-// the server than Options.Timeout. The outcome of a write that was cut off is unknown, as the
+// that lasts, with an error that passes, and the caller's retries go on. A server that answers and
+// refuses to write is not healthy, see [session.Store.Health]. No call waits longer for the server
+// than Options.Timeout. The outcome of a write that was cut off is unknown, as the
 // interface says, and the caller reads to find out.
 //
 // # Several processes

@@ -32,7 +32,8 @@ func (j journal) Close() error {
 	return nil
 }
 
-// Health asks the server whether it is there, and whether the schema is still held.
+// Health asks the server whether it is there, whether the schema is still held, and if it has
+// refused to write something, whether it takes something now.
 func (j journal) Health(ctx context.Context) error {
 	err := j.attempt(ctx, func(ctx context.Context) error {
 		if err := j.pool.Ping(ctx); err != nil { // the lock would say the same
@@ -40,6 +41,9 @@ func (j journal) Health(ctx context.Context) error {
 		}
 		return j.hold.check(ctx)
 	})
+	if err == nil {
+		err = j.probe(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("pgstore: health: %w", err)
 	}
