@@ -29,6 +29,7 @@ type fleet struct {
 	engine  *sessiontest.Cluster
 	outside *session.Store // of a process that only looks
 	log     *slog.Logger   // of every process; nil: the usual one
+	hung    chan struct{}  // until it is closed, deliveries of "a" hang; nil: they do not
 
 	mu        sync.Mutex
 	stores    map[string]*session.Store // of the talkers, by their names
@@ -115,6 +116,9 @@ func (f *fleet) openOn(w *worker, store *session.Store) *worker {
 		Store: store, Runner: runnerFunc(w.work), CallerRun: true, Logger: f.log,
 		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 2}},
 		Deliver: func(_ context.Context, out spawn.Delivery) error {
+			if w.name == "a" && f.hung != nil {
+				<-f.hung
+			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.delivered = append(f.delivered, told{w.name, out.Key, out.Epoch, time.Now()})
@@ -538,6 +542,35 @@ func TestDeliveryWaits(t *testing.T) {
 			f.settled(topKey)
 		})
 	}
+}
+
+// A delivery that hangs until another process has the tree and has made it again, as in a process
+// that was stopped, has the same Key and an older Epoch than that. What it returns changes nothing.
+func TestDeliveryOfAFormerOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		f.hung = make(chan struct{})
+		a := f.open("a").run()
+		_, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(61 * time.Second) // its end is being delivered
+		f.engine.Cut(a.store)
+		time.Sleep(31 * time.Second)
+		f.open("b").run()
+		time.Sleep(5 * time.Second)
+		require.Len(t, f.made(), 1)
+		before := f.settled(topKey)
+		f.engine.Heal(a.store)
+		close(f.hung)
+		time.Sleep(time.Minute)
+		made := f.made()
+		require.Len(t, made, 2)
+		require.Equal(t, []string{"b", "a"}, []string{made[0].by, made[1].by})
+		require.Equal(t, made[0].key, made[1].key)
+		require.Less(t, made[1].epoch, made[0].epoch)
+		require.Equal(t, before, f.settled(topKey))
+		require.Equal(t, "b", f.ownerOf(topKey))
+	})
 }
 
 // A deafOwners is that of a process which is not told of its lease: it was stopped for a while, and
