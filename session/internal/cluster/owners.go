@@ -163,7 +163,7 @@ func (o *Owners) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	}
 	o.claims[root], o.claimed[root] = noted{c, time.Now()}, c.Epoch
 	if o.serving != nil {
-		o.serving.kick() // a request may wait for this owner
+		signal(o.serving.asked) // a request may wait for this owner
 	}
 	return c, nil
 }
@@ -298,7 +298,7 @@ func (o *Owners) Lane(name string, limit int, u session.LaneUser) session.Lane {
 	}
 	o.lanes[name] = l
 	if o.serving != nil {
-		o.serving.kick()
+		signal(o.serving.lane)
 	}
 	return l
 }

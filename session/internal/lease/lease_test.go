@@ -154,7 +154,7 @@ func sync(l *Lane, p session.Process, limit int, ids ...string) []string {
 		t := session.Ticket{ID: id, Requester: id[:1], Provider: id[:1]}
 		want = append(want, Want{Ticket: t})
 	}
-	has, _ := l.Sync(p, limit, want, start, all)
+	has, _, _ := l.Sync(p, limit, want, start, all)
 	return has
 }
 
@@ -196,10 +196,10 @@ func TestSlotsThatComeBack(t *testing.T) {
 	var l Lane
 	a, b := session.Process{Name: "a"}, session.Process{Name: "b"}
 	require.Equal(t, []string{"x1"}, sync(&l, a, 1, "x1"))
-	has, _ := l.Sync(b, 1, []Want{{Ticket: session.Ticket{ID: "y1"}}}, start,
+	has, _, _ := l.Sync(b, 1, []Want{{Ticket: session.Ticket{ID: "y1"}}}, start,
 		func(p session.Process) bool { return p != a })
 	require.Equal(t, []string{"y1"}, has)
-	has, _ = l.Sync(a, 1, []Want{{session.Ticket{ID: "x1"}, true}}, start, all)
+	has, _, _ = l.Sync(a, 1, []Want{{session.Ticket{ID: "x1"}, true}}, start, all)
 	require.Equal(t, []string{"x1"}, has)
 	require.Equal(t, []string{"y1"}, sync(&l, b, 1, "y1", "y2"))
 	require.Empty(t, sync(&l, b, 1, "y2"))
@@ -220,7 +220,7 @@ func TestDocumentOfALane(t *testing.T) {
 		{Ticket: session.Ticket{ID: "y", Provider: "y", Requester: "r", Class: 3}},
 	}
 	for i, wantChanged := range []bool{true, false} {
-		has, changed := l.Sync(a, 5, want, at(i), all)
+		has, _, changed := l.Sync(a, 5, want, at(i), all)
 		require.Equal(t, []string{"x"}, has)
 		require.Equal(t, wantChanged, changed)
 	}
@@ -229,7 +229,7 @@ func TestDocumentOfALane(t *testing.T) {
 	var again Lane
 	require.NoError(t, json.Unmarshal(text, &again))
 	require.Equal(t, l, again)
-	has, changed := again.Sync(a, 5, want, at(10), all)
+	has, _, changed := again.Sync(a, 5, want, at(10), all)
 	require.Equal(t, []string{"x", "y"}, has)
 	require.True(t, changed)
 	require.True(t, again.Next().IsZero())
