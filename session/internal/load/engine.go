@@ -42,13 +42,22 @@ type Part struct {
 	Run  func(ctx context.Context) error
 }
 
-// Parts returns all measurements of e, whose rows take so long each.
-func (e Engine) Parts(d time.Duration) []Part {
+// Parts returns the measurements of e whose rows take as long as a text says, such as 10s. Without
+// one that is the lane alone, as short as will do to see that its limit holds.
+func (e Engine) Parts(text string) ([]Part, error) {
+	if text == "" {
+		lane := func(ctx context.Context) error { return e.Lane(ctx, time.Second) }
+		return []Part{{"lane", lane}}, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("load: how long a row takes: %w", err)
+	}
 	return []Part{
 		{"one", func(ctx context.Context) error { return e.Spawns(ctx, d, 1) }},
 		{"many", func(ctx context.Context) error { return e.Spawns(ctx, d, 64) }},
 		{"lane", func(ctx context.Context) error { return e.Lane(ctx, 2*d) }},
-	}
+	}, nil
 }
 
 // head says on which machine a table was measured, and what its disk does.

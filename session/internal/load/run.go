@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -83,11 +82,7 @@ func Run(
 		}
 	}
 	for _, p := range all {
-		var took []Took
-		line, err := p.out.ReadBytes('\n')
-		if err == nil {
-			err = json.Unmarshal(line, &took)
-		}
+		took, err := p.took()
 		if err != nil {
 			return r, p.why(err)
 		}
@@ -114,10 +109,28 @@ func begin(cmd *exec.Cmd) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	if line, err := p.out.ReadString('\n'); err != nil || line != "begun\n" {
-		return p, p.why(errors.Join(err, fmt.Errorf("load: it says %q", line)))
+	if err := p.begun(); err != nil {
+		return p, p.why(err)
 	}
 	return p, nil
+}
+
+// begun waits until the Runtime of a process has begun.
+func (p *process) begun() error {
+	line, err := p.out.ReadString('\n')
+	if err == nil && line != "begun\n" {
+		err = fmt.Errorf("load: it says %q", line)
+	}
+	return err
+}
+
+// took waits until a process has done its part, and returns what it says of that.
+func (p *process) took() (took []Took, err error) {
+	line, err := p.out.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &took)
+	}
+	return took, err
 }
 
 // why returns the error of a process that did not do its part.
