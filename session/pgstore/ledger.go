@@ -320,13 +320,17 @@ func (l ledger) Leave(ctx context.Context, p session.Process, forGood bool) erro
 	})
 }
 
-// maxOrphans is how many orphans one look finds at most, those that have been due longest.
-const maxOrphans = 4096
+// maxOrphans is how many orphans one look finds at most, those that have been due longest. Tests
+// have fewer.
+var maxOrphans = 4096
 
 // Orphans returns the trees that are due and on which no claim holds, and the present time. The
 // cost does not depend on the trees that have an owner: the free ones have an index, and those of
-// processes that are gone are found by a jump from owner to owner.
-func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time, err error) {
+// processes that are gone are found by a jump from owner to owner. It does on those that are
+// skipped, and on those that are due at the same time, of which the root is the order.
+func (l ledger) Orphans(
+	ctx context.Context, skip int,
+) (roots []session.Key, behind int, now time.Time, err error) {
 	err = l.read(ctx, func(ctx context.Context, q querier) error {
 		if err := q.QueryRow(ctx, l.sql(`select {}.clock()`)).Scan(&now); err != nil {
 			return err
@@ -339,19 +343,23 @@ func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time
 			select root from (
 				(select root, due_sec, due_nsec from {}.logs
 				where owner is null and due_sec is not null and (due_sec, due_nsec) <= ($1, $2)
-				order by due_sec, due_nsec limit $3)
+				order by due_sec, due_nsec, root limit $3)
 				union all
 				(select l.root, l.due_sec, l.due_nsec from gone as g, lateral (
 					select root, due_sec, due_nsec from {}.logs
 					where owner = g.owner and (due_sec, due_nsec) <= ($1, $2)
-					order by due_sec, due_nsec limit $3
+					order by due_sec, due_nsec, root limit $3
 				) as l)
-			) as due order by due_sec, due_nsec limit $3`),
-			now.Unix(), now.Nanosecond(), maxOrphans)
+			) as due order by due_sec, due_nsec, root limit $3 offset $4`),
+			now.Unix(), now.Nanosecond(), skip+maxOrphans+1, skip)
 		if err != nil {
 			return err
 		}
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		behind = 0
+		if len(texts) > maxOrphans {
+			texts, behind = texts[:maxOrphans], skip+maxOrphans
+		}
 		roots = make([]session.Key, 0, len(texts))
 		for _, text := range texts {
 			// The log of a reserved root has no owner, and a row that is damaged hides none.
@@ -361,7 +369,7 @@ func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time
 		}
 		return err
 	})
-	return roots, now, err
+	return roots, behind, now, err
 }
 
 // memory is session.RequestMemory as the server takes it, in microseconds.

@@ -263,9 +263,9 @@ func (o *Owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 		err := o.check(ctx)
 		for err == nil {
 			most, woken := o.look(), o.hub.on(orphaned)
-			orphans, now, failed := o.ledger.Orphans(ctx)
+			orphans, behind, now, failed := o.ledger.Orphans(ctx, lookout.Skip())
 			if failed == nil {
-				claim, again := lookout.Look(o.self, orphans, now)
+				claim, again := lookout.Look(o.self, orphans, behind, now)
 				for _, root := range claim {
 					if !yield(root, nil) {
 						return
