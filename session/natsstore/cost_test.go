@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -104,7 +105,7 @@ func makeTrees(t *testing.T, store *session.Store, live, idle int) {
 		var err error
 		claims := i < live+idle/2
 		if claims {
-			c, err = store.Owners.Claim(t.Context(), root)
+			c, err = claimPatiently(t.Context(), store, root)
 		}
 		if i < live {
 			b.Due = time.Unix(1, 0)
@@ -117,7 +118,7 @@ func makeTrees(t *testing.T, store *session.Store, live, idle int) {
 		}
 		return err
 	}
-	const writers = 16
+	const writers = 8
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -129,4 +130,16 @@ func makeTrees(t *testing.T, store *session.Store, live, idle int) {
 		})
 	}
 	wg.Wait()
+}
+
+// claimPatiently claims a tree of a server that is busy.
+func claimPatiently(
+	ctx context.Context, store *session.Store, root session.Key,
+) (c session.Claim, err error) {
+	for range 10 {
+		if c, err = store.Owners.Claim(ctx, root); !errors.Is(err, natsstore.ErrTimeout) {
+			break
+		}
+	}
+	return c, err
 }

@@ -1,4 +1,4 @@
 package pgstore
 
 // Every test has pages of orphans that the kit fills.
-func init() { maxOrphans = 64 }
+func init() { maxOrphans = 32 }

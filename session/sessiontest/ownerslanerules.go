@@ -91,7 +91,7 @@ func checkOrphans(p *ownersProbe) {
 }
 
 // manyOrphans are more trees than an engine need yield at a time.
-const manyOrphans = 200
+const manyOrphans = 100
 
 // watchMany watches so many orphans, with a process that claims none, until all were yielded.
 func (c *cluster) watchMany(p *ownersProbe) *watch {
@@ -100,7 +100,7 @@ func (c *cluster) watchMany(p *ownersProbe) *watch {
 		a.due(treeKey(fmt.Sprintf("t%d", i)), -time.Hour)
 	}
 	w := c.serve(p, "b", nil).watch(nil)
-	c.until(p, fmt.Sprintf("%d orphans", manyOrphans), 2*c.orphanTime(), func() bool {
+	c.until(p, fmt.Sprintf("%d orphans", manyOrphans), 4*c.orphanTime(), func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.seen) == manyOrphans
