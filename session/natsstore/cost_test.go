@@ -105,7 +105,10 @@ func makeTrees(t *testing.T, store *session.Store, live, idle int) {
 		var err error
 		claims := i < live+idle/2
 		if claims {
-			c, err = claimPatiently(t.Context(), store, root)
+			err = patiently(func() (err error) {
+				c, err = store.Owners.Claim(t.Context(), root)
+				return err
+			})
 		}
 		if i < live {
 			b.Due = time.Unix(1, 0)
@@ -114,7 +117,7 @@ func makeTrees(t *testing.T, store *session.Store, live, idle int) {
 			_, err = store.Journal.Append(t.Context(), root, 0, b)
 		}
 		if err == nil && claims && i >= live {
-			err = store.Owners.Release(t.Context(), c)
+			err = patiently(func() error { return store.Owners.Release(t.Context(), c) })
 		}
 		return err
 	}
@@ -132,14 +135,12 @@ func makeTrees(t *testing.T, store *session.Store, live, idle int) {
 	wg.Wait()
 }
 
-// claimPatiently claims a tree of a server that is busy.
-func claimPatiently(
-	ctx context.Context, store *session.Store, root session.Key,
-) (c session.Claim, err error) {
-	for range 10 {
-		if c, err = store.Owners.Claim(ctx, root); !errors.Is(err, natsstore.ErrTimeout) {
+// patiently calls f until a server that is busy answers in time.
+func patiently(f func() error) (err error) {
+	for range 20 {
+		if err = f(); !errors.Is(err, natsstore.ErrTimeout) {
 			break
 		}
 	}
-	return c, err
+	return err
 }
