@@ -39,6 +39,7 @@ type fleet struct {
 // told is a delivery, and the process that made it.
 type told struct {
 	by    string
+	to    session.Key
 	key   string
 	epoch uint64
 	at    time.Time
@@ -55,10 +56,11 @@ type ran struct {
 type worker struct {
 	*spawn.Supervisor
 
-	fleet *fleet
-	name  string
-	store *session.Store
-	ended chan error // what Run returns
+	fleet  *fleet
+	name   string
+	store  *session.Store
+	ended  chan error // what Run returns
+	killed bool       // it stays cut off until the end of the test
 }
 
 func newFleet(t *testing.T, o sessiontest.ClusterOptions) *fleet {
@@ -117,7 +119,7 @@ func (f *fleet) openOn(w *worker, store *session.Store) *worker {
 		Deliver: func(_ context.Context, out spawn.Delivery) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.delivered = append(f.delivered, told{w.name, out.Key, out.Epoch, time.Now()})
+			f.delivered = append(f.delivered, told{w.name, out.To, out.Key, out.Epoch, time.Now()})
 			return nil
 		},
 	})
