@@ -122,21 +122,21 @@ func (h *clusterHistory) act() {
 			_, _ = w.Post(ctx, root, root, spawn.Incoming{Text: "hello", ID: fmt.Sprint("m", n)})
 		})
 	case x < 9:
-		h.happened["stop"]++
+		h.count("stop")
 		h.ask(func(ctx context.Context) { h.stop(ctx, w, n) })
 	case x < 10 && n < 3:
 		h.ask(func(ctx context.Context) { _ = w.CancelTurn(ctx, root, root) })
 	case x < 13:
-		h.happened["cut"]++
+		h.count("cut")
 		h.cut(w, false)
 		time.AfterFunc(d, func() { h.heal(w) })
 	case x < 14:
-		h.happened["kill"]++
+		h.count("kill")
 		h.cut(w, true)
 		h.replace(i)
 	default:
 		what := []string{"drain", "shutdown"}[n%2]
-		h.happened[what]++
+		h.count(what)
 		h.ask(func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -174,6 +174,13 @@ func (h *clusterHistory) heal(w *worker) {
 		list[len(list)-1].to = time.Now()
 		h.engine.Heal(w.store)
 	}
+}
+
+// count counts what has happened.
+func (h *clusterHistory) count(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.happened[what]++
 }
 
 // ask has a person do something, who does not wait for longer than five minutes.

@@ -20,13 +20,13 @@ func TestTimesAreThoseOfTheLog(t *testing.T) {
 		t.Helper()
 		mine, next := table.All(now), openTable(t, journal).All(now)
 		require.Len(t, mine, 1)
-		require.True(t, mine[0] == next[0], "%s: %v, and %v in the next process", what, mine, next)
+		require.Equal(t, next, mine, what)
 	}
 	made, err := table.Bind(t.Context(), binding.Request{
 		Conversation: thread1, Target: workerA, By: "me", Idle: time.Minute,
 	}, now)
 	require.NoError(t, err)
-	require.True(t, made == openTable(t, journal).All(now)[0])
+	require.Equal(t, made, openTable(t, journal).All(now)[0])
 	same("bound")
 	now = now.Add(30 * time.Second)
 	require.NoError(t, table.Touch(t.Context(), thread1, now))

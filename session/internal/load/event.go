@@ -79,6 +79,7 @@ func ReadUse(r io.Reader) (u Use, err error) {
 	for _, e := range all {
 		inside := e.at.After(from) && e.at.Before(to)
 		switch e.kind {
+		case asked:
 		case given:
 			has[e.ticket] = true
 			grants.end("", e.at, inside)
