@@ -20,14 +20,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// TestHistoriesOfACluster has people ask random processes of a cluster for runs, again under the
+// TestClusterHistories has people ask random processes of a cluster for runs, again under the
 // same keys, post and stop, while processes are killed, cut off for a while, shut down at once or
 // with a drain, and others begin. In the end every journal follows the rules of the audit and has
 // nothing left to do, and the world has seen what it says: each run began once, each key names one
 // run, each delivery came under one key, and none came from a former owner after its successor's.
 //
 // OFFSHOOT_FUZZ sets how many histories are played, and OFFSHOOT_SEED which one.
-func TestHistoriesOfACluster(t *testing.T) {
+func TestClusterHistories(t *testing.T) {
 	first, n := rand.Uint64(), 60 //nolint:gosec // any will do
 	if underRace {
 		n = 10
@@ -109,11 +109,14 @@ func (h *clusterHistory) begin() {
 	h.workers = append(h.workers, h.open(fmt.Sprint("w", h.opened)).run())
 }
 
+// outages are for how long a process is cut off: its turns go on, or are lost, or all of it is.
+var outages = []time.Duration{time.Second, 19 * time.Second, 31 * time.Second, 11 * time.Minute}
+
 // act does one thing: what people do mostly, and sometimes what becomes of a process.
 func (h *clusterHistory) act() {
 	i := h.r.IntN(len(h.workers))
 	w, root, n := h.workers[i], h.roots[h.r.IntN(len(h.roots))], h.r.IntN(12)
-	d := []time.Duration{time.Second, 19 * time.Second, 31 * time.Second, 11 * time.Minute}[h.r.IntN(4)]
+	d := outages[h.r.IntN(len(outages))]
 	switch x := h.r.IntN(16); {
 	case x < 6:
 		h.ask(func(ctx context.Context) { h.spawn(ctx, w, root, n) })

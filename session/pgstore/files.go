@@ -119,8 +119,8 @@ func scanFile(row pgx.CollectableRow) (file session.File, err error) {
 	return file, err
 }
 
-// checkBlob returns a *[session.CorruptError] unless what the row of a blob says can be: it gets its
-// hash and its size together, when it is whole. -1 is no size.
+// checkBlob returns a *[session.CorruptError] unless what the row of a blob says can be: the blob
+// gets its hash and its size together, when it is whole. A size of -1 stands for null.
 func checkBlob(id int64, hash *string, size int64) error {
 	corrupt := func(column, reason string) error {
 		return &session.CorruptError{
