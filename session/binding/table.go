@@ -232,8 +232,8 @@ func (t *Table) end(
 	return ended, nil
 }
 
-// inLog returns a time as it is read from the log: in UTC, without a monotonic reading. So a process
-// has of what it has just written what the next one reads.
+// inLog returns a time as it is read from the log: in UTC, without a monotonic reading. So what a
+// process has written itself is equal to what the next one reads.
 func inLog(t time.Time) time.Time { return t.UTC() }
 
 // Settle records that nothing is owed any more for a binding that has ended: its conversation was
