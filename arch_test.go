@@ -22,6 +22,11 @@ var house = arch.House{
 			Dir: "session/storecopy", Ours: []string{"session"},
 			TestOurs: []string{"session/dirstore"},
 		},
+		{
+			// The load of a bot, for the tests of the engines.
+			Dir:  "session/internal/load",
+			Ours: []string{"agent", "announce", "spawn", "policy", "session"},
+		},
 		{Dir: "policy", Ours: []string{"session"}},
 		{Dir: "context", Ours: []string{"session"}, Third: []string{"go.yaml.in/yaml/v3"}},
 		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},

@@ -84,7 +84,9 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 
 	// Orphans yields the trees that are due, by the clock of the engine, and on which no claim
 	// holds. It goes on until ctx ends or the caller breaks. The caller claims a tree at once or
-	// leaves it: one that is still an orphan after [OrphanAgain] is yielded again. After each 16
+	// leaves it: one that is still an orphan after [OrphanAgain] is yielded again, and none is left
+	// out because others before it are not claimed. A tree that Orphans has seen with an owner
+	// meanwhile is a new orphan, so that a caller may get it twice within a minute. After each 16
 	// trees the engine is asked anew, so that what others have claimed meanwhile is left out. An
 	// engine that is out of reach does not end it.
 	Orphans(ctx context.Context) iter.Seq2[Key, error]

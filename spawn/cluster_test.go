@@ -40,6 +40,7 @@ type fleet struct {
 // told is a delivery, and the process that made it.
 type told struct {
 	by    string
+	to    session.Key
 	key   string
 	epoch uint64
 	at    time.Time
@@ -56,10 +57,11 @@ type ran struct {
 type worker struct {
 	*spawn.Supervisor
 
-	fleet *fleet
-	name  string
-	store *session.Store
-	ended chan error // what Run returns
+	fleet  *fleet
+	name   string
+	store  *session.Store
+	ended  chan error // what Run returns
+	killed bool       // it stays cut off until the end of the test
 }
 
 func newFleet(t *testing.T, o sessiontest.ClusterOptions) *fleet {
@@ -121,7 +123,7 @@ func (f *fleet) openOn(w *worker, store *session.Store) *worker {
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.delivered = append(f.delivered, told{w.name, out.Key, out.Epoch, time.Now()})
+			f.delivered = append(f.delivered, told{w.name, out.To, out.Key, out.Epoch, time.Now()})
 			return nil
 		},
 	})

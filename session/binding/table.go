@@ -116,6 +116,7 @@ func (q *Request) binding(now time.Time) (Binding, error) {
 //
 // The error is the one that Bind would return now. A Begun that is owed already changes nothing.
 func (t *Table) Begin(ctx context.Context, req Request, why Reason, now time.Time) error {
+	now = inLog(now)
 	made, err := req.binding(now)
 	if err != nil {
 		return err
@@ -135,6 +136,7 @@ func (t *Table) Begin(ctx context.Context, req Request, why Reason, now time.Tim
 // also after an error that wraps [session.ErrConflict], which says that req.Begun is not owed any
 // more.
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
+	now = inLog(now)
 	made, err := req.binding(now)
 	if err != nil {
 		return Binding{}, err
@@ -155,6 +157,7 @@ func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, 
 func (t *Table) Unbind(
 	ctx context.Context, conversation session.Route, by string, why Reason, now time.Time,
 ) (Unbound, error) {
+	now = inLog(now)
 	var ended Unbound
 	id := session.NewID()
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
@@ -173,6 +176,7 @@ func (t *Table) Unbind(
 func (t *Table) Release(
 	ctx context.Context, target session.Key, why Reason, now time.Time,
 ) ([]Unbound, error) {
+	now = inLog(now)
 	return t.end(ctx, now, func(s *state) []Unbound {
 		var ended []Unbound
 		for _, old := range s.of(target) {
@@ -187,6 +191,7 @@ func (t *Table) Release(
 func (t *Table) ReleaseOne(
 	ctx context.Context, target session.Key, conversation session.Route, why Reason, now time.Time,
 ) ([]Unbound, error) {
+	now = inLog(now)
 	conversation = conversation.Clean()
 	return t.end(ctx, now, func(s *state) []Unbound {
 		held, ok := s.bound[conversation]
@@ -200,6 +205,7 @@ func (t *Table) ReleaseOne(
 // Expire ends every binding that has expired and returns those, so that the caller can write a
 // farewell. Routing does not depend on it: a lookup never returns a binding that has expired.
 func (t *Table) Expire(ctx context.Context, now time.Time) ([]Unbound, error) {
+	now = inLog(now)
 	return t.end(ctx, now, func(s *state) []Unbound { return s.expired(now) })
 }
 
@@ -226,9 +232,14 @@ func (t *Table) end(
 	return ended, nil
 }
 
+// inLog returns a time as it is read from the log: in UTC, without a monotonic reading. So what a
+// process has written itself is equal to what the next one reads.
+func inLog(t time.Time) time.Time { return t.UTC() }
+
 // Settle records that nothing is owed any more for a binding that has ended: its conversation was
 // told, and so was its session. An id that is not known, or settled, changes nothing.
 func (t *Table) Settle(ctx context.Context, id string, now time.Time) error {
+	now = inLog(now)
 	return t.change(ctx, now, func(s *state) ([]*fact, error) {
 		if u, ok := s.ended[id]; !ok || u.Settled {
 			return nil, nil
@@ -284,6 +295,7 @@ func (t *Table) Former(conversation session.Route, now time.Time) []Unbound {
 // returns an error that wraps [session.ErrNotFound] if the conversation does not have a binding, or
 // has one that has expired.
 func (t *Table) Touch(ctx context.Context, conversation session.Route, now time.Time) error {
+	now = inLog(now)
 	conversation = conversation.Clean()
 	t.mu.Lock()
 	write, err := t.present().touch(conversation, now)
@@ -313,6 +325,7 @@ type Limit struct {
 func (t *Table) SetLimit(
 	ctx context.Context, conversation session.Route, by string, limit Limit, now time.Time,
 ) ([]Binding, error) {
+	now = inLog(now)
 	var changed []Binding
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
 		facts, changed, err = s.decideLimit(conversation.Clean(), by, limit, now)

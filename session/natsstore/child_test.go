@@ -29,7 +29,7 @@ const childEnv = "NATSSTORE_TEST_CHILD"
 // roles are what a child can be.
 var roles = map[string]func(ctx context.Context, args []string){
 	"server": serverChild, "worker": workerChild, "bot": botChild, "moved": movedChild,
-	"replica": replicaChild,
+	"replica": replicaChild, "load": loadChild,
 }
 
 func child(ctx context.Context) {

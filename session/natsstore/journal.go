@@ -33,7 +33,8 @@ func (j journal) Close() error {
 }
 
 // Health asks the server whether it is there. Where it did not take what was last written, it is
-// asked to take something small.
+// asked to take something small. A server that is silent is waited for as long as Options.Timeout
+// says: a caller that wants to know sooner has its ctx end.
 func (j journal) Health(ctx context.Context) error {
 	err := j.check(ctx)
 	for _, s := range []stream{j.log, j.text, j.docs} {

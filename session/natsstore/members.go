@@ -586,6 +586,7 @@ func (l *ledger) Sweep(ctx context.Context) error {
 
 // A dueTree is what leads to a log that may be due.
 type dueTree struct {
+	token string      // of the root
 	root  session.Key // zero until it was looked at
 	leads []dueLead
 	// The log was looked at when there was nothing newer than these sequences.
@@ -606,7 +607,7 @@ func (l *ledger) addLead(m message) {
 	}
 	t := l.dues[d.Root]
 	if t == nil {
-		t = new(dueTree)
+		t = &dueTree{token: token(d.Root)}
 		l.dues[d.Root] = t
 	}
 	t.leads = append(t.leads, dueLead{d, m.seq})
@@ -616,42 +617,41 @@ func (l *ledger) addLead(m message) {
 // no more.
 const maxLeads = 16
 
-// maxOrphans is how many orphans one look finds at most.
-const maxOrphans = 4096
-
-// Orphans implements cluster.Ledger.
-func (l *ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time, err error) {
+// Orphans implements cluster.Ledger. What it knows of them is in memory, so it returns all.
+func (l *ledger) Orphans(
+	ctx context.Context, _ int,
+) (roots []session.Key, behind int, now time.Time, err error) {
 	ended, err := l.leads.clock(ctx)
 	if err != nil {
-		return nil, now, err
+		return nil, 0, now, err
 	}
 	doneLeads, err := l.leads.refresh(ctx, ended)
 	if err != nil {
-		return nil, now, err
+		return nil, 0, now, err
 	}
 	defer doneLeads()
 	v, err := l.look(ctx)
 	if err != nil {
-		return nil, now, err
+		return nil, 0, now, err
 	}
 	doneClaims, err := l.claimed.refresh(ctx, reading{})
 	if err != nil {
-		return nil, now, err
+		return nil, 0, now, err
 	}
 	defer doneClaims()
 	if err = l.inspectAll(ctx, v); err != nil {
-		return nil, now, err
+		return nil, 0, now, err
 	}
 	for text, t := range l.dues {
 		if len(t.leads) == 0 {
 			delete(l.dues, text)
 		}
-		free := !v.has(l.claims[token(text)].Owner)
+		free := !v.has(l.claims[t.token].Owner)
 		if free && t.root.IsValid() && !t.due.IsZero() && !t.due.After(v.now) {
 			roots = append(roots, t.root)
 		}
 	}
-	return roots[:min(len(roots), maxOrphans)], v.now, nil
+	return roots, 0, v.now, nil
 }
 
 // inspectAll looks at the logs that may be orphans, some at a time.
@@ -661,7 +661,7 @@ func (l *ledger) inspectAll(ctx context.Context, v view) error {
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
 	for text, t := range l.dues {
-		c := l.claims[token(text)]
+		c := l.claims[t.token]
 		isDue := slices.ContainsFunc(t.leads, func(d dueLead) bool { return !d.at().After(v.now) })
 		if (!isDue || v.has(c.Owner)) && len(t.leads) <= maxLeads || failed.Load() != nil {
 			continue

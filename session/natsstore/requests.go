@@ -279,7 +279,7 @@ func (l *ledger) Lanes(
 	if len(changed) == 0 {
 		return changed, now, nil
 	}
-	r, err := l.docs.clock(ctx)
+	r, err := l.clock(ctx)
 	return changed, r.now, err
 }
 

@@ -15,7 +15,8 @@ import (
 
 // TestCostOfTrees has 10,000 trees that a process has and that are due, and 100,000 idle ones, of
 // which it has had half. While two processes serve, look for orphans and take part in a lane, the
-// server reads no more rows than it would without the trees, and writes one row a beat.
+// server reads no more rows than it would without the trees, and writes one row a beat. It is asked
+// for what each look asks, and nothing for a tree.
 func TestCostOfTrees(t *testing.T) {
 	const live, idle, lease = 10_000, 100_000, 3 * time.Second
 	s := ownServer(t, "fsync=off")
@@ -48,7 +49,7 @@ func TestCostOfTrees(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), s.DSN())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
-	type counts struct{ logs, logWrites, beats, others int64 }
+	type counts struct{ logs, logWrites, beats, others, asked int64 }
 	now := func() (c counts) {
 		err := conn.QueryRow(t.Context(), `
 			select
@@ -56,13 +57,15 @@ func TestCostOfTrees(t *testing.T) {
 				coalesce(sum(written) filter (where relname = 'logs'), 0)::bigint,
 				coalesce(sum(written) filter (where relname = 'processes'), 0)::bigint,
 				coalesce(sum(written)
-					filter (where relname not in ('logs', 'processes')), 0)::bigint
+					filter (where relname not in ('logs', 'processes')), 0)::bigint,
+				(select xact_commit + xact_rollback from pg_stat_database
+					where datname = current_database())
 			from (
 				select relname, seq_tup_read + coalesce(idx_tup_fetch, 0) as read,
 					n_tup_ins + n_tup_upd + n_tup_del as written
 				from pg_stat_user_tables where schemaname = $1
 			) as counts`, schema).
-			Scan(&c.logs, &c.logWrites, &c.beats, &c.others)
+			Scan(&c.logs, &c.logWrites, &c.beats, &c.others, &c.asked)
 		require.NoError(t, err)
 		return c
 	}
@@ -70,13 +73,18 @@ func TestCostOfTrees(t *testing.T) {
 	before, begun := now(), time.Now()
 	time.Sleep(2 * lease)
 	after, took := now(), time.Since(begun)
-	t.Logf("in %v: %d rows of logs read, %d beats", took, after.logs-before.logs,
-		after.beats-before.beats)
+	t.Logf("in %v: %d rows of logs read, %d beats; %.1f transactions a second", took,
+		after.logs-before.logs, after.beats-before.beats,
+		float64(after.asked-before.asked)/took.Seconds())
 	looks := int64(took/(lease/10)) + 2
 	assert.LessOrEqual(t, after.logs-before.logs, 2*3*looks, "two owners at most, each look")
 	const late = 2 // counts of what was done before, which an idle connection tells late
 	assert.LessOrEqual(t, after.logWrites-before.logWrites, int64(late))
 	assert.LessOrEqual(t, after.others-before.others, int64(late))
 	assert.Greater(t, after.beats, before.beats)
+	const each = 4 // of a look: the clock, orphans, requests, lanes
+	beats, own := int64(took/(lease/3))+2, 5*int64(took.Seconds())
+	most := 2*(each*looks+beats) + own // own are those of the server for itself
+	assert.LessOrEqual(t, after.asked-before.asked, most, "as often as without trees")
 	assert.LessOrEqual(t, after.beats-before.beats, 2*(int64(took/(lease/3))+2))
 }

@@ -66,7 +66,7 @@ func (l Ledger) Outcome(ctx context.Context, id string) ([]byte, bool, error) {
 }
 
 func (l Ledger) Orphans(ctx context.Context) ([]session.Key, error) {
-	roots, _, err := l.l.Orphans(ctx)
+	roots, _, _, err := l.l.Orphans(ctx, 0)
 	return roots, err
 }
 

@@ -37,11 +37,18 @@ func (f files) Open(ctx context.Context, ref session.Ref, hash string) (io.ReadC
 	err := errors.Join(ref.Validate(), file.Validate())
 	if err == nil {
 		err = f.read(ctx, func(ctx context.Context, q querier) error {
+			// One with a size and no hash was whole, and may be the one that is asked for.
+			var known *string
 			err := q.QueryRow(ctx, f.sql(`
-				select id, size from {}.blobs where key = $1 and session = $2 and hash = $3`),
-				ref.Key.String(), ref.SessionID, hash).Scan(&id, &file.Size)
+				select id, hash, coalesce(size, -1) from {}.blobs
+				where key = $1 and session = $2 and (hash = $3 or hash is null and size is not null)
+				order by hash limit 1`), ref.Key.String(), ref.SessionID, hash).
+				Scan(&id, &known, &file.Size)
 			if errors.Is(err, pgx.ErrNoRows) {
-				err = fmt.Errorf("%w: %s", session.ErrNotFound, hash)
+				return fmt.Errorf("%w: %s", session.ErrNotFound, hash)
+			}
+			if err == nil {
+				err = checkBlob(id, known, file.Size)
 			}
 			return err
 		})
@@ -88,14 +95,47 @@ func (f files) list(ctx context.Context, ref session.Ref) (list []session.File, 
 	}
 	err = f.read(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, f.sql(`
-			select hash, size from {}.blobs where key = $1 and session = $2 and hash is not null`),
+			select id, hash, coalesce(size, -1) from {}.blobs
+			where key = $1 and session = $2 and (hash is not null or size is not null)`),
 			ref.Key.String(), ref.SessionID)
 		if err == nil {
-			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[session.File])
+			list, err = pgx.CollectRows(rows, scanFile)
 		}
 		return err
 	})
 	return list, err
+}
+
+// scanFile reads the row of a blob that is whole.
+func scanFile(row pgx.CollectableRow) (file session.File, err error) {
+	var id int64
+	var hash *string
+	if err = row.Scan(&id, &hash, &file.Size); err == nil {
+		err = checkBlob(id, hash, file.Size)
+	}
+	if err == nil {
+		file.Hash = *hash
+	}
+	return file, err
+}
+
+// checkBlob returns a *[session.CorruptError] unless what the row of a blob says can be: the blob
+// gets its hash and its size together, when it is whole. A size of -1 stands for null.
+func checkBlob(id int64, hash *string, size int64) error {
+	corrupt := func(column, reason string) error {
+		return &session.CorruptError{
+			File: fmt.Sprintf("table blobs, blob %d, column %s", id, column), Reason: reason,
+		}
+	}
+	switch {
+	case hash == nil:
+		return corrupt("hash", "it is null, and the blob has a size")
+	case session.File{Hash: *hash}.Validate() != nil:
+		return corrupt("hash", fmt.Sprintf("it is %.80q, which is not a hash", *hash))
+	case size < 0:
+		return corrupt("size", "it is null or negative, and the blob has a hash")
+	}
+	return nil
 }
 
 // Refs implements [session.FilesLister].

@@ -314,21 +314,42 @@ func (j journal) Read(
 	}
 }
 
-// begin looks where a log begins and ends.
+// begin looks where a log begins and ends. The row of the log and its batches must agree: one that
+// says that there is less would hide entries.
 func (j journal) begin(
 	ctx context.Context, root session.Key, after session.Seq,
 ) (r reading, err error) {
-	var base int64
+	var base, first, last int64 // by the row, and by the batches
 	err = j.read(ctx, func(ctx context.Context, q querier) error {
-		err := q.QueryRow(ctx, j.sql(`select id, last, base from {}.logs where root = $1`),
-			root.String()).Scan(&r.id, &r.last, &base)
+		err := q.QueryRow(ctx, j.sql(`
+			select id, last, base,
+				coalesce((select max(b.last) from {}.batches as b where b.log = l.id), 0),
+				coalesce((select b.first from {}.batches as b
+					where b.log = l.id and b.last >= l.base order by b.last limit 1), l.base)
+			from {}.logs as l where root = $1`), root.String()).
+			Scan(&r.id, &r.last, &base, &last, &first)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		return err
 	})
+	switch {
+	case err != nil:
+	case r.last != last:
+		err = r.contradicts("last", r.last, "the batches end at", last)
+	case base != first || last > 0 && base > last:
+		err = r.contradicts("base", base, "the batches with it begin at", first)
+	}
 	r.pos = max(base-1, int64(min(after, math.MaxInt64)))
 	return r, err
+}
+
+// contradicts returns the error of a column of a log that does not agree with its batches.
+func (r *reading) contradicts(column string, is int64, but string, want int64) error {
+	return &session.CorruptError{
+		File:   fmt.Sprintf("table logs, log %d, column %s", r.id, column),
+		Reason: fmt.Sprintf("it is %d, and %s %d", is, but, want),
+	}
 }
 
 // page reads the next batches of a log.

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/cluster"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
@@ -318,13 +320,17 @@ func (l ledger) Leave(ctx context.Context, p session.Process, forGood bool) erro
 	})
 }
 
-// maxOrphans is how many orphans one look finds at most, those that have been due longest.
-const maxOrphans = 4096
+// maxOrphans is how many orphans one look finds at most, those that have been due longest. Tests
+// have fewer.
+var maxOrphans = 4096
 
 // Orphans returns the trees that are due and on which no claim holds, and the present time. The
 // cost does not depend on the trees that have an owner: the free ones have an index, and those of
-// processes that are gone are found by a jump from owner to owner.
-func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time, err error) {
+// processes that are gone are found by a jump from owner to owner. It does on those that are
+// skipped, and on those that are due at the same time, of which the root is the order.
+func (l ledger) Orphans(
+	ctx context.Context, skip int,
+) (roots []session.Key, behind int, now time.Time, err error) {
 	err = l.read(ctx, func(ctx context.Context, q querier) error {
 		if err := q.QueryRow(ctx, l.sql(`select {}.clock()`)).Scan(&now); err != nil {
 			return err
@@ -337,19 +343,23 @@ func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time
 			select root from (
 				(select root, due_sec, due_nsec from {}.logs
 				where owner is null and due_sec is not null and (due_sec, due_nsec) <= ($1, $2)
-				order by due_sec, due_nsec limit $3)
+				order by due_sec, due_nsec, root limit $3)
 				union all
 				(select l.root, l.due_sec, l.due_nsec from gone as g, lateral (
 					select root, due_sec, due_nsec from {}.logs
 					where owner = g.owner and (due_sec, due_nsec) <= ($1, $2)
-					order by due_sec, due_nsec limit $3
+					order by due_sec, due_nsec, root limit $3
 				) as l)
-			) as due order by due_sec, due_nsec limit $3`),
-			now.Unix(), now.Nanosecond(), maxOrphans)
+			) as due order by due_sec, due_nsec, root limit $3 offset $4`),
+			now.Unix(), now.Nanosecond(), skip+maxOrphans+1, skip)
 		if err != nil {
 			return err
 		}
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		behind = 0
+		if len(texts) > maxOrphans {
+			texts, behind = texts[:maxOrphans], skip+maxOrphans
+		}
 		roots = make([]session.Key, 0, len(texts))
 		for _, text := range texts {
 			// The log of a reserved root has no owner, and a row that is damaged hides none.
@@ -359,7 +369,7 @@ func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time
 		}
 		return err
 	})
-	return roots, now, err
+	return roots, behind, now, err
 }
 
 // memory is session.RequestMemory as the server takes it, in microseconds.
@@ -524,73 +534,98 @@ func (l ledger) Lanes(
 
 // ChangeLane calls f with the document of a lane, under its lock, and writes it if f reports a
 // change. It does nothing and returns cluster.ErrLapsed if p has no lease. f may be called again.
+//
+// All processes wait for that lock, and each turn of a sub-agent needs it twice. So the transaction
+// takes two round trips to the server, and not one for each of its five statements.
 func (l ledger) ChangeLane(
 	ctx context.Context, p session.Process, name string,
 	f func(doc *lease.Lane, now time.Time, alive func(session.Process) bool) (changed bool),
 ) (view cluster.LaneView, now time.Time, changed bool, err error) {
-	err = l.change(ctx, func(ctx context.Context, q querier) error {
-		view, err = l.lockLane(ctx, q, name)
-		if err != nil {
-			return err
-		}
-		alive := make(map[session.Process]bool) // as of now, which is after the lock
-		rows, err := q.Query(ctx, l.sql(`
-			select name, incarnation, c.now from (select {}.clock() as now) as c, {}.processes
-			where until > c.now`))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var p session.Process
-			if err := rows.Scan(&p.Name, &p.Incarnation, &now); err != nil {
+	try := func(ctx context.Context) error {
+		return l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			var alive map[session.Process]bool
+			view, now, alive, err = l.lockLane(ctx, conn, name)
+			if err == nil && !alive[p] {
+				err = cluster.ErrLapsed
+			}
+			if changed = err == nil &&
+				f(&view.Doc, now, func(p session.Process) bool { return alive[p] }); changed {
+				view.Version++
+				err = l.commitLane(ctx, conn, name, view)
+			} else if conn.Conn().PgConn().TxStatus() == inTransaction {
+				_, failed := conn.Exec(ctx, `rollback`)
+				err = cmp.Or(err, failed)
+			}
+			return err // a connection that is in a transaction is closed, which ends that
+		})
+	}
+	err = l.attempt(ctx, func(ctx context.Context) error {
+		for range maxAttempts {
+			if err := l.hold.check(ctx); err != nil {
 				return err
 			}
-			alive[p] = true
+			if err := try(ctx); !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			_, err := l.pool.Exec(ctx, l.sql(`
+				insert into {}.lanes (name) values ($1) on conflict (name) do nothing`), []byte(name))
+			if err != nil {
+				return err
+			}
 		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		if !alive[p] {
-			return cluster.ErrLapsed
-		}
-		changed = f(&view.Doc, now, func(p session.Process) bool { return alive[p] })
-		if !changed {
-			return nil
-		}
-		doc, err := json.Marshal(view.Doc)
-		if err != nil {
-			return err
-		}
-		view.Version++
-		_, err = q.Exec(ctx, l.sql(`update {}.lanes set version = $2, doc = $3 where name = $1`),
-			[]byte(name), view.Version, doc)
-		return err
+		return errMoved
 	})
 	return view, now, changed, err
 }
 
-// lockLane returns the document of a lane, which no other transaction changes before this one ends.
+// inTransaction is the state of a connection with a transaction that can go on.
+const inTransaction = 'T'
+
+// lockLane begins a transaction that has the lock of a lane. It returns the document, the present
+// time and the processes that have a lease then, which is after the lock was taken: each is a
+// statement of its own. The error is pgx.ErrNoRows if the lane has no row yet.
 func (l ledger) lockLane(
-	ctx context.Context, q querier, name string,
-) (view cluster.LaneView, err error) {
-	for range maxAttempts {
-		var doc []byte
-		err = q.QueryRow(ctx, l.sql(`select version, doc from {}.lanes where name = $1 for update`),
-			[]byte(name)).Scan(&view.Version, &doc)
-		if err == nil {
-			view.Doc, err = decodeLane([]byte(name), doc)
-		}
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return view, err
-		}
-		_, err = q.Exec(ctx, l.sql(`
-			insert into {}.lanes (name) values ($1) on conflict (name) do nothing`), []byte(name))
-		if err != nil {
-			return view, err
-		}
+	ctx context.Context, conn *pgxpool.Conn, name string,
+) (view cluster.LaneView, now time.Time, alive map[session.Process]bool, err error) {
+	var b pgx.Batch
+	b.Queue(`begin isolation level read committed read write`)
+	b.Queue(fmt.Sprintf(`set local idle_in_transaction_session_timeout = %d`, l.idle.Milliseconds()))
+	var doc []byte
+	b.Queue(l.sql(`select version, doc from {}.lanes where name = $1 for update`), []byte(name)).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&view.Version, &doc) })
+	alive = make(map[session.Process]bool)
+	b.Queue(l.sql(`
+		select name, incarnation, c.now from (select {}.clock() as now) as c, {}.processes
+		where until > c.now`)).
+		Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var p session.Process
+				if err := rows.Scan(&p.Name, &p.Incarnation, &now); err != nil {
+					return err
+				}
+				alive[p] = true
+			}
+			return rows.Err()
+		})
+	if err = conn.SendBatch(ctx, &b).Close(); err == nil {
+		view.Doc, err = decodeLane([]byte(name), doc)
 	}
-	return view, err
+	return view, now, alive, err
+}
+
+// commitLane writes the document of a lane, and ends the transaction that lockLane has begun.
+func (l ledger) commitLane(
+	ctx context.Context, conn *pgxpool.Conn, name string, view cluster.LaneView,
+) error {
+	doc, err := json.Marshal(view.Doc)
+	if err != nil {
+		return err
+	}
+	var b pgx.Batch
+	b.Queue(l.sql(`update {}.lanes set version = $2, doc = $3 where name = $1`),
+		[]byte(name), view.Version, doc)
+	b.Queue(`commit`)
+	return conn.SendBatch(ctx, &b).Close()
 }
 
 // decodeLane returns the document of a lane. Empty is the lane that was not changed yet.

@@ -267,7 +267,16 @@ var brokenCalls = map[string]func(b *brokenOwners){
 			}
 		})
 	},
-	"orphans":  func(b *brokenOwners) { b.yieldRoots(session.RootQuery{}, true) },
+	"orphans": func(b *brokenOwners) { b.yieldRoots(session.RootQuery{}, true) },
+	"orphans all": func(b *brokenOwners) {
+		b.spoilOrphans(func(_, trees int) bool { return trees <= 50 })
+	},
+	"orphans once": func(b *brokenOwners) {
+		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)
+	},
+	"orphans anew": func(b *brokenOwners) {
+		b.spoilOrphans(func(times, _ int) bool { return times == 1 })
+	},
 	"orphaned": func(b *brokenOwners) { b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, false) },
 	"no stampede": func(b *brokenOwners) {
 		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)
@@ -282,6 +291,22 @@ var brokenCalls = map[string]func(b *brokenOwners){
 			return swap(b.inner.Release(ctx, c), session.ErrClosed, nil)
 		}
 	},
+}
+
+// spoilOrphans has Orphans leave out what f does not want, by how often it would yield the tree and
+// how many trees with that.
+func (b *brokenOwners) spoilOrphans(f func(times, trees int) bool) {
+	b.orphans = func(ctx context.Context) iter.Seq2[session.Key, error] {
+		return func(yield func(session.Key, error) bool) {
+			times := make(map[session.Key]int)
+			for root, err := range b.inner.Orphans(ctx) {
+				times[root]++
+				if (err != nil || f(times[root], len(times))) && !yield(root, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // yieldRoots has Orphans yield the trees of a query at once, also those that it has yielded, or

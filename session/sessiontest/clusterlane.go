@@ -104,7 +104,7 @@ func (l *clusterLane) sync(now time.Time) (todo []func(), changed bool) {
 		delete(l.pauses, provider)
 	}
 	alive := func(p session.Process) bool { return c.state.IsAlive(p, now) }
-	has, other := l.doc.Sync(l.m.self, l.limit, l.want, now, alive)
+	has, _, other := l.doc.Sync(l.m.self, l.limit, l.want, now, alive)
 	for _, id := range has {
 		if w := &l.want[l.indexOf(id)]; !w.Held {
 			w.Held = true

@@ -221,7 +221,7 @@ func (m *member) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 				yield(session.Key{}, err)
 				return
 			}
-			claim, again := lookout.Look(m.self, orphans, now)
+			claim, again := lookout.Look(m.self, orphans, 0, now)
 			for _, root := range claim {
 				if !yield(root, nil) {
 					return

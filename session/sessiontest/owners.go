@@ -135,6 +135,21 @@ var ownersRules = []ownersRule{
 	},
 	{"bad request", "A request without an ID or a tree, or that is too large, is ErrInvalidRequest.", checkBadRequest},
 	{"orphans", "Orphans yields the trees that are due and that no process has.", checkOrphans},
+	{
+		"orphans all",
+		"Orphans yields every tree, however many there are, also if its caller claims none.",
+		checkOrphansAll,
+	},
+	{
+		"orphans once",
+		"A tree that none claims is not yielded again before OrphanAgain.",
+		checkOrphansOnce,
+	},
+	{
+		"orphans anew",
+		"A tree that had an owner meanwhile is yielded anew, without waiting for OrphanAgain.",
+		checkOrphansAnew,
+	},
 	{"orphaned", "Orphans yields a tree when its owner has left, or its lease has lapsed.", checkOrphaned},
 	{"no stampede", "Processes that look for orphans at once share them.", checkNoStampede},
 	{"lane limit", "At most as many tickets as the limit have a slot, over all processes.", checkLaneLimit},

@@ -90,6 +90,58 @@ func checkOrphans(p *ownersProbe) {
 	}
 }
 
+// manyOrphans are more trees than an engine need yield at a time.
+const manyOrphans = 100
+
+// watchMany watches so many orphans, with a process that claims none, until all were yielded.
+func (c *cluster) watchMany(p *ownersProbe) *watch {
+	a := c.serve(p, "a", nil)
+	for i := range manyOrphans {
+		a.due(treeKey(fmt.Sprintf("t%d", i)), -time.Hour)
+	}
+	w := c.serve(p, "b", nil).watch(nil)
+	c.until(p, fmt.Sprintf("%d orphans", manyOrphans), 4*c.orphanTime(), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.seen) == manyOrphans
+	})
+	return w
+}
+
+func checkOrphansAll(p *ownersProbe) { p.open().watchMany(p).stop() }
+
+func checkOrphansOnce(p *ownersProbe) {
+	c := p.open()
+	w := c.watchMany(p)
+	defer w.stop()
+	c.pass(c.orphanTime())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for root, n := range w.seen {
+		if n != 1 {
+			p.fail("got %q %d times, and none has claimed it", root, n)
+		}
+	}
+}
+
+func checkOrphansAnew(p *ownersProbe) {
+	c := p.open()
+	a, b := c.serve(p, "a", nil), c.serve(p, "b", nil)
+	root := treeKey("one")
+	a.due(root, -time.Hour)
+	w := b.watch(nil)
+	defer w.stop()
+	c.until(p, "the orphan", c.orphanTime(), func() bool { return w.has(root) })
+	claim := a.claim(root)
+	c.pass(c.orphanTime())
+	p.must("release", a.Release(p.ctx, claim))
+	c.until(p, "the orphan, which had an owner", c.orphanTime(), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.seen[root] > 1
+	})
+}
+
 func checkOrphaned(p *ownersProbe) {
 	c := p.open()
 	a, b, gone := c.serve(p, "a", nil), c.serve(p, "b", nil), c.serve(p, "gone", nil)

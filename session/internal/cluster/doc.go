@@ -6,7 +6,8 @@
 //	                            +-- Wire     hints from process to process, which may be lost
 //	                            |
 //	                   Serve ---+-- beats    one goroutine, so that nothing holds it up
-//	                            +-- rounds   requests, lanes, the sweep: on a hint, or each second
+//	                            +-- rounds   requests and the sweep: on a hint, or each second
+//	                            +-- lanes    the same, so that no turn waits for a request
 //
 // An engine implements [Ledger] and a [Wire], and makes an [Owners] of them with [NewOwners]. What
 // is decided without an engine is in package lease. Begin in ledger.go, then owners.go.

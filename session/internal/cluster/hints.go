@@ -33,7 +33,11 @@ func asked(incarnation uint64) hint { return hint(fmt.Sprint("asked ", incarnati
 // answered is the hint that a request has its answer, or one of so many others.
 func answered(request string) hint { return hint(fmt.Sprint("answered ", sum(request)%64)) }
 
-// laneChanged is the hint that the lane of a name has changed, or one of so many others.
+// granted is the hint that a ticket of the process with an incarnation has a slot.
+func granted(incarnation uint64) hint { return hint(fmt.Sprint("granted ", incarnation)) }
+
+// laneChanged is the hint that the lane of a name has changed for all processes, because a provider
+// pauses or a process has left, or one of so many others.
 func laneChanged(name string) hint { return hint(fmt.Sprint(lanePrefix, sum(name)%64)) }
 
 const lanePrefix = "lane "
@@ -59,8 +63,7 @@ type hub struct {
 	waiting map[hint]chan struct{} // closed when the hint comes
 	out     map[hint]bool          // not sent yet
 	send    chan struct{}          // has an element if there are any
-	service chan struct{}          // of the Serve that runs: gets an element for what is about it
-	own     hint                   // that there is a request for this process
+	service *service               // the Serve that runs; nil: none does
 }
 
 // newHub returns a hub that works until its end, and not that of ctx.
@@ -111,20 +114,24 @@ func (h *hub) on(what hint) <-chan struct{} {
 	return h.waiting[what]
 }
 
-// serve has a channel get an element for each hint about a lane, and for own. A nil channel ends
-// that.
-func (h *hub) serve(service chan struct{}, own hint) {
+// serve has hints that are about a service wake it. Nil ends that.
+func (h *hub) serve(s *service) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.service, h.own = service, own
+	h.service = s
 }
 
 // wake wakes those that wait for a hint in this process.
 func (h *hub) wake(what hint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.service != nil && (what == h.own || strings.HasPrefix(string(what), lanePrefix)) {
-		signal(h.service)
+	if s := h.service; s != nil {
+		switch {
+		case what == asked(s.self.Incarnation):
+			signal(s.asked)
+		case what == granted(s.self.Incarnation), strings.HasPrefix(string(what), lanePrefix):
+			signal(s.lane)
+		}
 	}
 	if ch := h.waiting[what]; ch != nil {
 		close(ch)
@@ -141,7 +148,7 @@ func (h *hub) wakeAll() {
 	}
 	clear(h.waiting)
 	if h.service != nil {
-		signal(h.service)
+		h.service.kick()
 	}
 }
 

@@ -54,7 +54,7 @@ func (l *lane) change(f func() (changed bool)) {
 	l.owners.mu.Lock()
 	defer l.owners.mu.Unlock()
 	if l.owners.serving != nil {
-		l.owners.serving.kick()
+		signal(l.owners.serving.lane)
 	}
 }
 
@@ -169,13 +169,16 @@ func (l *lane) sync(ctx context.Context) error {
 	l.dirty = false
 	l.mu.Unlock()
 	o := l.owners
+	var paused bool
+	var others []session.Process // whose tickets have got a slot
 	view, now, changed, err := o.ledger.ChangeLane(ctx, o.self, l.name,
 		func(doc *lease.Lane, now time.Time, alive func(session.Process) bool) (changed bool) {
+			paused = false
 			for provider, p := range pauses {
-				changed = doc.Pause(provider, now, now.Add(p.left(time.Now()))) || changed
+				paused = doc.Pause(provider, now, now.Add(p.left(time.Now()))) || paused
 			}
-			_, other := doc.Sync(o.self, limit, want, now, alive)
-			return changed || other
+			_, others, changed = doc.Sync(o.self, limit, want, now, alive)
+			return changed || paused
 		})
 	l.mu.Lock()
 	if err != nil {
@@ -190,8 +193,13 @@ func (l *lane) sync(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.synced = time.Now()
-	if changed {
+	if changed && paused {
 		o.hub.tell(laneChanged(l.name))
+	}
+	for _, p := range others {
+		if changed && p != o.self {
+			o.hub.tell(granted(p.Incarnation))
+		}
 	}
 	l.see(view, now)
 	return nil

@@ -35,8 +35,13 @@ type Ledger interface {
 	// Leave ends the lease of p and gives up its claims. For good means that p does not join again.
 	Leave(ctx context.Context, p session.Process, forGood bool) error
 
-	// Orphans returns the trees that are due and on which no claim holds, and the present time.
-	Orphans(ctx context.Context) (roots []session.Key, now time.Time, err error)
+	// Orphans returns the trees that are due and on which no claim holds, and the present time. An
+	// engine may return some of them, in one order for all calls, without the first so many, which
+	// are to be skipped. Then it returns how many are to be skipped for those that follow, and else
+	// 0.
+	Orphans(
+		ctx context.Context, skip int,
+	) (roots []session.Key, behind int, now time.Time, err error)
 
 	// Ask records a request, unless its ID is known: then it counts as the same one. It returns the
 	// incarnation that has a claim on the tree, 0 for none. The error is ErrInvalidRequest if the

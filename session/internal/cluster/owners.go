@@ -163,7 +163,7 @@ func (o *Owners) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	}
 	o.claims[root], o.claimed[root] = noted{c, time.Now()}, c.Epoch
 	if o.serving != nil {
-		o.serving.kick() // a request may wait for this owner
+		signal(o.serving.asked) // a request may wait for this owner
 	}
 	return c, nil
 }
@@ -263,9 +263,9 @@ func (o *Owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 		err := o.check(ctx)
 		for err == nil {
 			most, woken := o.look(), o.hub.on(orphaned)
-			orphans, now, failed := o.ledger.Orphans(ctx)
+			orphans, behind, now, failed := o.ledger.Orphans(ctx, lookout.Skip())
 			if failed == nil {
-				claim, again := lookout.Look(o.self, orphans, now)
+				claim, again := lookout.Look(o.self, orphans, behind, now)
 				for _, root := range claim {
 					if !yield(root, nil) {
 						return
@@ -298,7 +298,7 @@ func (o *Owners) Lane(name string, limit int, u session.LaneUser) session.Lane {
 	}
 	o.lanes[name] = l
 	if o.serving != nil {
-		o.serving.kick()
+		signal(o.serving.lane)
 	}
 	return l
 }

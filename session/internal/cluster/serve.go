@@ -22,11 +22,13 @@ const (
 )
 
 // A service is one call of Serve. It has a goroutine that beats, so that nothing else holds that
-// up, and one that looks for requests and after the lanes.
+// up, one that looks for requests, and one that looks after the lanes: turns wait for a slot, and
+// do not wait for requests.
 type service struct {
 	*Owners
 	member session.Member
-	woken  chan struct{} // has an element if there is something to look for
+	asked  chan struct{} // has an element if there may be a request
+	lane   chan struct{} // has an element if a lane may be another one than this process knows
 	lapsed chan struct{} // has an element if the server says that there is no lease
 	swept  time.Time
 
@@ -36,13 +38,16 @@ type service struct {
 }
 
 // kick has the service look at once.
-func (s *service) kick() { signal(s.woken) }
+func (s *service) kick() {
+	signal(s.asked)
+	signal(s.lane)
+}
 
 // Serve implements session.Owners.
 func (o *Owners) Serve(ctx context.Context, m session.Member) error {
 	s := &service{
-		Owners: o, member: m, woken: make(chan struct{}, 1), lapsed: make(chan struct{}, 1),
-		known: make(map[string]bool), swept: time.Now(),
+		Owners: o, member: m, asked: make(chan struct{}, 1), lane: make(chan struct{}, 1),
+		lapsed: make(chan struct{}, 1), known: make(map[string]bool), swept: time.Now(),
 	}
 	o.mu.Lock()
 	other := o.serving
@@ -53,10 +58,10 @@ func (o *Owners) Serve(ctx context.Context, m session.Member) error {
 	if other != nil {
 		return session.ErrServing
 	}
-	o.hub.serve(s.woken, asked(o.self.Incarnation))
+	o.hub.serve(s)
 	err := s.run(ctx)
 	s.handlers.Wait()
-	o.hub.serve(nil, "")
+	o.hub.serve(nil)
 	var left error
 	if !errors.Is(err, session.ErrClosed) { // closing the Store leaves for good
 		left = s.leave(ctx)
@@ -95,6 +100,7 @@ func (s *service) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(s.beats(within)) })
 	wg.Go(func() { cancel(s.rounds(within)) })
+	wg.Go(func() { cancel(s.laneRounds(within)) })
 	wg.Wait()
 	return context.Cause(within)
 }
@@ -128,17 +134,26 @@ func (s *service) beats(ctx context.Context) error {
 	return err
 }
 
-// rounds looks for what there is to do until ctx ends, and returns why.
+// laneRounds looks after the lanes until ctx ends, and returns why.
+func (s *service) laneRounds(ctx context.Context) error {
+	err := s.check(ctx)
+	for err == nil {
+		s.tendLanes(ctx)
+		err = s.wait(ctx, s.lane, s.look())
+	}
+	return err
+}
+
+// rounds looks for requests and takes away what is old until ctx ends, and returns why.
 func (s *service) rounds(ctx context.Context) error {
 	err := s.check(ctx)
 	for err == nil {
 		s.take(ctx)
-		s.tendLanes(ctx)
 		if time.Since(s.swept) > sweepAfter {
 			s.swept = time.Now()
 			_ = s.ledger.Sweep(ctx) // or the next time
 		}
-		err = s.wait(ctx, s.woken, s.look())
+		err = s.wait(ctx, s.asked, s.look())
 	}
 	return err
 }

@@ -40,13 +40,14 @@ type Want struct {
 
 // Sync brings the tickets of p to those that it wants, in their order, and grants what can be
 // granted. The tickets of processes that are not alive lose their slots. Sync returns the tickets
-// of p that have a slot, and reports whether the document has changed.
+// of p that have a slot, and the processes whose tickets got one by this, which may be told. It
+// reports whether the document has changed.
 //
 // A wanted ticket that is not known is new, or was dropped because p had lapsed. In the second case
 // p may hold its slot, which then counts whatever the limit is.
 func (l *Lane) Sync(
 	p session.Process, limit int, want []Want, now time.Time, alive func(session.Process) bool,
-) (has []string, changed bool) {
+) (has []string, granted []session.Process, changed bool) {
 	wanted := make(map[string]*Want, len(want))
 	for i := range want {
 		wanted[want[i].ID] = &want[i]
@@ -70,13 +71,13 @@ func (l *Lane) Sync(
 			l.add(p, limit, w)
 		}
 	}
-	changed = l.grant(now) || changed
+	granted, ended := l.grant(now)
 	for _, t := range l.Tickets {
 		if t.Owner == p && t.Has {
 			has = append(has, t.ID)
 		}
 	}
-	return has, changed
+	return has, granted, changed || ended || len(granted) > 0
 }
 
 // add adds a ticket of p.
@@ -95,13 +96,13 @@ func (l *Lane) add(p session.Process, limit int, w *Want) {
 }
 
 // grant gives slots to tickets that wait, those whose turn it is first. It passes over those whose
-// provider pauses, and those whose own limit is reached. It reports whether it gave any, or a pause
-// has ended.
-func (l *Lane) grant(now time.Time) (changed bool) {
+// provider pauses, and those whose own limit is reached. It returns the processes to which it gave
+// any, and reports whether a pause has ended.
+func (l *Lane) grant(now time.Time) (granted []session.Process, ended bool) {
 	for provider, until := range l.Pauses {
 		if !now.Before(until) {
 			delete(l.Pauses, provider)
-			changed = true
+			ended = true
 		}
 	}
 	used := 0
@@ -123,14 +124,17 @@ func (l *Lane) grant(now time.Time) (changed bool) {
 		if _, pauses := l.Pauses[t.Provider]; pauses || used >= t.Limit {
 			continue
 		}
-		t.Has, changed = true, true
+		t.Has = true
 		used++
+		if !slices.Contains(granted, t.Owner) {
+			granted = append(granted, t.Owner)
+		}
 		if l.Rounds == nil {
 			l.Rounds = make(map[uint8]uint64)
 		}
 		l.Rounds[t.Class] = max(l.Rounds[t.Class], t.Round)
 	}
-	return changed
+	return granted, ended
 }
 
 // Pause has a provider pause until a time, unless it pauses longer already, and reports whether

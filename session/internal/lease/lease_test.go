@@ -154,7 +154,7 @@ func sync(l *Lane, p session.Process, limit int, ids ...string) []string {
 		t := session.Ticket{ID: id, Requester: id[:1], Provider: id[:1]}
 		want = append(want, Want{Ticket: t})
 	}
-	has, _ := l.Sync(p, limit, want, start, all)
+	has, _, _ := l.Sync(p, limit, want, start, all)
 	return has
 }
 
@@ -196,10 +196,10 @@ func TestSlotsThatComeBack(t *testing.T) {
 	var l Lane
 	a, b := session.Process{Name: "a"}, session.Process{Name: "b"}
 	require.Equal(t, []string{"x1"}, sync(&l, a, 1, "x1"))
-	has, _ := l.Sync(b, 1, []Want{{Ticket: session.Ticket{ID: "y1"}}}, start,
+	has, _, _ := l.Sync(b, 1, []Want{{Ticket: session.Ticket{ID: "y1"}}}, start,
 		func(p session.Process) bool { return p != a })
 	require.Equal(t, []string{"y1"}, has)
-	has, _ = l.Sync(a, 1, []Want{{session.Ticket{ID: "x1"}, true}}, start, all)
+	has, _, _ = l.Sync(a, 1, []Want{{session.Ticket{ID: "x1"}, true}}, start, all)
 	require.Equal(t, []string{"x1"}, has)
 	require.Equal(t, []string{"y1"}, sync(&l, b, 1, "y1", "y2"))
 	require.Empty(t, sync(&l, b, 1, "y2"))
@@ -220,7 +220,7 @@ func TestDocumentOfALane(t *testing.T) {
 		{Ticket: session.Ticket{ID: "y", Provider: "y", Requester: "r", Class: 3}},
 	}
 	for i, wantChanged := range []bool{true, false} {
-		has, changed := l.Sync(a, 5, want, at(i), all)
+		has, _, changed := l.Sync(a, 5, want, at(i), all)
 		require.Equal(t, []string{"x"}, has)
 		require.Equal(t, wantChanged, changed)
 	}
@@ -229,7 +229,7 @@ func TestDocumentOfALane(t *testing.T) {
 	var again Lane
 	require.NoError(t, json.Unmarshal(text, &again))
 	require.Equal(t, l, again)
-	has, changed := again.Sync(a, 5, want, at(10), all)
+	has, _, changed := again.Sync(a, 5, want, at(10), all)
 	require.Equal(t, []string{"x", "y"}, has)
 	require.True(t, changed)
 	require.True(t, again.Next().IsZero())
@@ -243,12 +243,12 @@ func TestLookout(t *testing.T) {
 	for i := range 40 {
 		orphans = append(orphans, key(fmt.Sprint(i)))
 	}
-	claim, again := l.Look(p, orphans, start)
+	claim, again := l.Look(p, orphans, 0, start)
 	require.Less(t, len(claim), 16)
 	require.WithinRange(t, again, start, start.Add(session.OrphanSpread))
 	seen := make(map[session.Key]bool)
 	for _, want := range []int{16, 16} {
-		claim, again = l.Look(p, orphans, at(2))
+		claim, again = l.Look(p, orphans, 0, at(2))
 		require.Len(t, claim, want)
 		require.False(t, again.After(at(2)), "there are more")
 		for _, root := range claim {
@@ -256,18 +256,67 @@ func TestLookout(t *testing.T) {
 			seen[root] = true
 		}
 	}
-	claim, again = l.Look(p, orphans, at(2))
+	claim, again = l.Look(p, orphans, 0, at(2))
 	require.Len(t, claim, 8)
 	require.Equal(t, at(62), again)
-	claim, _ = l.Look(p, orphans, at(61))
+	claim, _ = l.Look(p, orphans, 0, at(61))
 	require.Empty(t, claim)
-	claim, _ = l.Look(p, orphans[:3], at(62))
+	claim, _ = l.Look(p, orphans[:3], 0, at(62))
 	require.Len(t, claim, 3)
-	claim, again = l.Look(p, nil, at(63))
+	claim, again = l.Look(p, nil, 0, at(63))
 	require.Empty(t, claim)
 	require.True(t, again.IsZero())
-	_, again = l.Look(p, orphans[:1], at(70))
+	_, again = l.Look(p, orphans[:1], 0, at(70))
 	require.False(t, again.After(at(72)), "it has had an owner, and is new")
+}
+
+// A Lookout gives each orphan of all pages, also where none is claimed, and once within a minute: a
+// tree that is on no page for a while, because others have moved the pages, is not a new one.
+func TestLookoutOverPages(t *testing.T) {
+	const page = 10
+	var l Lookout
+	p := session.Process{Name: "a", Incarnation: 1}
+	var orphans []session.Key
+	for i := range 45 {
+		orphans = append(orphans, key(fmt.Sprint(i)))
+	}
+	given := make(map[session.Key][]time.Time)
+	look := func(now time.Time, hidden int) (again time.Time) {
+		for again = now; !again.After(now); {
+			there, behind := orphans[min(l.Skip(), len(orphans)):], 0
+			if len(there) > page {
+				there, behind = there[:page], l.Skip()+page
+			}
+			var claim []session.Key
+			claim, again = l.Look(p, there[min(hidden, len(there)):], behind, now)
+			for _, root := range claim {
+				given[root] = append(given[root], now)
+			}
+			if again.IsZero() {
+				break
+			}
+		}
+		return again
+	}
+	for i := range 3 {
+		look(at(i), 0)
+	}
+	require.Len(t, given, len(orphans), "each within the spread")
+	look(at(3), 4)
+	look(at(4), 0)
+	for root, times := range given {
+		require.Len(t, times, 1, root.String())
+	}
+	for i := range 4 {
+		look(at(60+i), 0)
+	}
+	for root, times := range given {
+		require.Len(t, times, 2, root.String())
+		require.Equal(t, session.OrphanAgain, times[1].Sub(times[0]))
+	}
+	orphans = nil
+	require.True(t, look(at(130), 0).IsZero())
+	require.Zero(t, l.Skip())
 }
 
 // Processes look at orphans in orders of their own.

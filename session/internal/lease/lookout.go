@@ -2,6 +2,7 @@ package lease
 
 import (
 	"hash/fnv"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,18 +13,35 @@ import (
 const orphansAtATime = 16
 
 // A Lookout is what one process has seen of the orphans. Its zero value has seen nothing.
+//
+// An engine with many orphans gives them page by page. The Lookout stays at a page until it has
+// nothing to claim there, and begins anew behind the last one.
 type Lookout struct {
 	next map[session.Key]time.Time // when an orphan is to be given, or given again
+	skip int                       // how many orphans stand before the page
 }
 
-// Look takes all orphans that there are, and returns those that p is to claim now, 16 at most, the
-// one first that has waited longest. It also returns when to look again: now if more than 16 were
-// to be claimed, and zero if there are no orphans. Trees that are orphans no more are forgotten.
+// Skip returns how many orphans, of those that are due longest, the engine is to leave out of the
+// next page.
+func (l *Lookout) Skip() int { return l.skip }
+
+// Look takes a page of the orphans that there are, and returns those that p is to claim now, 16 at
+// most, the one first that has waited longest. It also returns when to look again: now if there is
+// more to claim or another page, and zero if there are no orphans. behind is how many orphans stand
+// before the next page, 0 if this one is the last.
+//
+// Trees that are orphans no more are forgotten: at once where the page has all, and else when they
+// would be given again. So one that is on no page, because others before it were claimed meanwhile,
+// is not taken for a new one.
 func (l *Lookout) Look(
-	p session.Process, orphans []session.Key, now time.Time,
+	p session.Process, page []session.Key, behind int, now time.Time,
 ) (claim []session.Key, again time.Time) {
-	next := make(map[session.Key]time.Time, len(orphans))
-	for _, root := range orphans {
+	whole := l.skip == 0 && behind == 0
+	next := l.next
+	if whole || next == nil {
+		next = make(map[session.Key]time.Time, len(page))
+	}
+	for _, root := range page {
 		at, seen := l.next[root]
 		if !seen {
 			at = now.Add(OrphanDelay(p, root))
@@ -41,6 +59,17 @@ func (l *Lookout) Look(
 		next[root] = now.Add(session.OrphanAgain)
 	}
 	l.next = next
+	switch {
+	case whole:
+	case len(claim) > 0:
+		return claim, now
+	case behind > 0:
+		l.skip = behind
+		return nil, now
+	default:
+		l.skip = 0
+		maps.DeleteFunc(next, func(_ session.Key, at time.Time) bool { return !at.After(now) })
+	}
 	for _, at := range next {
 		if again.IsZero() || at.Before(again) {
 			again = at

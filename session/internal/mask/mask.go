@@ -1,21 +1,26 @@
 package mask
 
 import (
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode"
 )
 
+// A fault says what is wrong with an address. Its text stands behind that of the package which
+// people use, and does not have the name of this one.
+type fault string
+
+func (f fault) Error() string { return string(f) }
+
 // ErrAddress is the error of an address that cannot be taken apart. It has no part of the address:
 // what looks like a port may be half a password.
-var ErrAddress = errors.New("mask: it is not the URL of a server; in a user, a password or a token, " +
+var ErrAddress error = fault("it is not the URL of a server; in a user, a password or a token, " +
 	"write % as %25, / as %2F, # as %23, ? as %3F, @ as %40, a comma as %2C and a space as %20")
 
 // errHidden is the error for one whose text may have a credential.
-var errHidden = errors.New("mask: it does not parse; what is wrong with it may name a credential, " +
-	"and is not said here")
+var errHidden error = fault("it does not parse; what is wrong with it may name a credential, and " +
+	"is not said here")
 
 // hidden stands in a text for what is left out.
 const hidden = "***"

@@ -67,3 +67,11 @@ func TestError(t *testing.T) {
 	}
 	require.Equal(t, err, mask.Error(err, "port", "port"))
 }
+
+// People read these errors behind the name of the package that they use.
+func TestErrorsDoNotNameThePackage(t *testing.T) {
+	require.NotContains(t, mask.Check("nats://a b@c d").Error(), "mask")
+	hidden := mask.Error(errors.New("port Canary is wrong"), "Canary")
+	require.NotContains(t, hidden.Error(), "mask")
+	require.NotContains(t, hidden.Error(), "Canary")
+}
