@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,13 +18,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
-
-// loadEnv makes the test binary a process of a bot under load: its value is a load as JSON.
-const loadEnv = "PGSTORE_TEST_LOAD"
 
 // A load is what one process does: each of its requesters has so many sub-agents under way at a
 // time, for as long as it lasts.
@@ -38,14 +35,15 @@ type load struct {
 	Turns             string // the file that gets the begin and the end of each turn; empty: none
 }
 
-func loadChild() {
+// loadChild is a process of a bot under load. Its argument is a load as JSON.
+func loadChild(ctx context.Context, args []string) {
 	var l load
-	err := json.Unmarshal([]byte(os.Getenv(loadEnv)), &l)
+	err := json.Unmarshal([]byte(args[0]), &l)
 	if err == nil {
-		err = l.run(context.Background())
+		err = l.run(ctx)
 	}
 	if err != nil {
-		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		enginetest.Say("failed: %v", err)
 	}
 }
 
@@ -86,14 +84,14 @@ func (l *load) run(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
-	fmt.Println("begun")                        //nolint:forbidigo // that of a child process
+	enginetest.Say("begun")
 	_, _ = bufio.NewReader(os.Stdin).ReadByte() // when all have begun
 	took, err := l.ask(ctx, rt, &delivered)
 	if err != nil {
 		return err
 	}
 	text, err := json.Marshal(took)
-	fmt.Println("took", string(text)) //nolint:forbidigo // that of a child process
+	enginetest.Say("took %s", text)
 	_, _ = io.ReadAll(os.Stdin)
 	return err
 }
@@ -112,7 +110,7 @@ func (l *load) ask(ctx context.Context, rt *agent.Runtime, delivered *sync.Map) 
 					label, done := fmt.Sprint(chat, " ", i, " ", n), make(chan bool)
 					delivered.Store(label, done)
 					began := time.Now()
-					_, err := rt.Session(chatKey(chat)).Spawn(ctx, agent.Task{
+					_, err := rt.Session(enginetest.ChatKey(chat)).Spawn(ctx, agent.Task{
 						Text: "look it up", Label: label, Announce: true,
 					})
 					if err == nil {
@@ -138,20 +136,7 @@ func (l *load) ask(ctx context.Context, rt *agent.Runtime, delivered *sync.Map) 
 func underLoad(t *testing.T, processes, requesters int, l load) (took []int64) {
 	t.Helper()
 	l.Schema = freshSchema()
-	var ins []io.WriteCloser
-	var outs []*bufio.Reader
-	var cmds []*exec.Cmd
-	defer func() {
-		for _, cmd := range cmds {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-	}()
-	line := func(i int) string {
-		text, err := outs[i].ReadString('\n')
-		require.NoError(t, err)
-		return strings.TrimSpace(text)
-	}
+	children, lines := make([]*enginetest.Process, processes), make([]chan string, processes)
 	for i := range processes {
 		l.Name, l.Requesters = fmt.Sprint("p", i), nil
 		for r := i; r < requesters; r += processes {
@@ -159,27 +144,23 @@ func underLoad(t *testing.T, processes, requesters int, l load) (took []int64) {
 		}
 		text, err := json.Marshal(l)
 		require.NoError(t, err)
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), loadEnv+"="+string(text))
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		cmds = append(cmds, cmd)
-		ins, outs = append(ins, in), append(outs, bufio.NewReaderSize(out, 8<<20))
-		require.Equal(t, "begun", line(i))
+		said := make(chan string, 10)
+		children[i] = enginetest.Start(t, func(line string) { said <- line }, "load", string(text))
+		lines[i] = said
+		require.Equal(t, "begun", <-said)
 	}
-	for _, in := range ins {
-		_, err := in.Write([]byte("\n"))
-		require.NoError(t, err)
+	for _, p := range children {
+		p.Tell("")
 	}
-	for i := range outs {
-		text, ok := strings.CutPrefix(line(i), "took ")
+	for i := range children {
+		text, ok := strings.CutPrefix(<-lines[i], "took ")
 		require.True(t, ok, text)
 		var more []int64
 		require.NoError(t, json.Unmarshal([]byte(text), &more))
 		took = append(took, more...)
+	}
+	for _, p := range children {
+		p.Kill()
 	}
 	slices.Sort(took)
 	return took
