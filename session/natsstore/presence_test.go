@@ -42,7 +42,7 @@ func TestMembersAndOneThatIsAlone(t *testing.T) {
 	for _, begin := range map[string]func(a *session.Store){
 		"open": func(*session.Store) {},
 		"claims": func(a *session.Store) {
-			_, err := claimed(t.Context(), a, root)
+			_, err := engine.Claim(t.Context(), a, root)
 			require.NoError(t, err)
 		},
 	} {

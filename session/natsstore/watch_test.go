@@ -69,7 +69,7 @@ func TestStreamMadeAnew(t *testing.T) {
 						return err
 					},
 					"docs": func() error {
-						_, err := claimed(t.Context(), store, other)
+						_, err := engine.Claim(t.Context(), store, other)
 						return err
 					},
 				}
