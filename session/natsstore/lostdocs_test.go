@@ -126,6 +126,7 @@ func manyClaims(t *testing.T, s *session.Store) (epoch uint64) {
 // TestLostDocuments loses the documents of a cluster, or has an older copy of them, while the log
 // of a tree names an epoch: each claim from then on has a higher one, and the tree takes entries.
 func TestLostDocuments(t *testing.T) {
+	t.Parallel()
 	for name, how := range lostDocs {
 		t.Run(name, func(t *testing.T) {
 			s, backup := newCopiedServer(t), t.TempDir()
@@ -182,6 +183,7 @@ func TestLostDocuments(t *testing.T) {
 
 // TestBotAfterLostDocuments has a bot answer whose documents are lost, with epochs that grow.
 func TestBotAfterLostDocuments(t *testing.T) {
+	t.Parallel()
 	for name, how := range lostDocs {
 		t.Run(name, func(t *testing.T) {
 			s, backup := newCopiedServer(t), t.TempDir()

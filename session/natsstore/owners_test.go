@@ -57,7 +57,7 @@ func cutOpener(t *testing.T, o natsstore.Options, hangs bool) enginetest.OpenCut
 
 func testOwners(t *testing.T, hangs bool) {
 	t.Parallel()
-	o := natsstore.Options{Lease: 2 * time.Second}
+	o := natsstore.Options{Lease: 3 * time.Second}
 	enginetest.TestOwners(t, o.Lease, func(t *testing.T) enginetest.OpenCutFunc {
 		return cutOpener(t, o, hangs)
 	})

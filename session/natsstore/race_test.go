@@ -19,6 +19,7 @@ import (
 // TestTakenTreeIsFenced has a process lose a tree that it has claimed: its appends are refused from
 // then on, although the log ends where it believes, also of a process that has not seen the log.
 func TestTakenTreeIsFenced(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Lease: time.Second}
 	o.Process = "a"

@@ -247,6 +247,7 @@ func TestLostAcknowledgement(t *testing.T) {
 // TestTimeout has a server that says nothing any more: a call ends in time, and with an error that
 // passes.
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Second}
 	store, n, err := openCut(t.Context(), s, o, true)

@@ -96,6 +96,7 @@ func TestMembersKeepTheirLock(t *testing.T) {
 // TestTakenTreeIsFenced has a process lose a tree that it has claimed: its appends are refused from
 // then on, although the log ends where it believes. So are a first append and a snapshot.
 func TestTakenTreeIsFenced(t *testing.T) {
+	t.Parallel()
 	s, schema := theServer(t), freshSchema()
 	const lease = time.Second
 	a := s.open(t, memberOptions(schema, "a", lease))
@@ -146,6 +147,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 // as one does that is stopped in the middle of a snapshot. The server undoes what it has done, and
 // another process can take the tree.
 func TestProcessThatStopsInATransaction(t *testing.T) {
+	t.Parallel()
 	s, schema := theServer(t), freshSchema()
 	const lease = time.Second
 	a := s.open(t, memberOptions(schema, "a", lease))

@@ -50,7 +50,7 @@ func (s *server) cutOpener(t *testing.T, o pgstore.Options, hangs bool) enginete
 func testOwners(t *testing.T, hangs bool) {
 	t.Parallel()
 	s := theServer(t)
-	o := pgstore.Options{Lease: 2 * time.Second}
+	o := pgstore.Options{Lease: 3 * time.Second}
 	enginetest.TestOwners(t, o.Lease, func(t *testing.T) enginetest.OpenCutFunc {
 		return s.cutOpener(t, o, hangs)
 	})
@@ -64,6 +64,7 @@ func TestOwnersThatHangPassKit(t *testing.T) { testOwners(t, true) }
 // What carries a body may take Options.Timeout, however short the lease is: a Call outlasts a
 // network that hangs for longer than a beat may take. A Claim, which has none, does not.
 func TestCallHasTheWholeTimeout(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	o := pgstore.Options{
 		Schema: s.schema(t), TrustSync: true, Process: "a", Lease: 3 * time.Second,
