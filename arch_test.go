@@ -27,6 +27,12 @@ var house = arch.House{
 			Dir:  "session/internal/load",
 			Ours: []string{"agent", "announce", "spawn", "policy", "session"},
 		},
+		{
+			Dir: "session/internal/enginetest", Kit: true, // of the nested modules below session
+			Ours: []string{
+				"agent", "spawn", "policy", "session", "session/dirstore", "session/storecopy",
+			},
+		},
 		{Dir: "policy", Ours: []string{"session"}},
 		{Dir: "context", Ours: []string{"session"}, Third: []string{"go.yaml.in/yaml/v3"}},
 		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},

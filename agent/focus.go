@@ -297,6 +297,21 @@ func checkOwner(by string) error {
 	return nil
 }
 
+// checkFocusLimit returns an *[InputError] for a limit of a binding that cannot be.
+func checkFocusLimit(limit binding.Limit) error {
+	for _, f := range []struct {
+		name  string
+		value *time.Duration
+	}{{"Limit.Idle", limit.Idle}, {"Limit.MaxAge", limit.MaxAge}} {
+		if f.value != nil && *f.value < 0 {
+			return &InputError{
+				Field: f.name, Reason: fmt.Sprintf("%v is negative; 0: no limit", *f.value),
+			}
+		}
+	}
+	return nil
+}
+
 // unboundError adds our own [ErrNotFound] to that of the table, and says what was not found.
 func unboundError(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
@@ -309,11 +324,11 @@ func unboundError(err error) error {
 // same session on the same channel and account that the owner by may change. It returns the changed
 // bindings, of which all have the new limits or none has. A store that fails at once is asked again
 // for a moment. The errors are those of [Runtime.Unfocus], with a *[LimitError] for a By that is
-// too long. A limit that is negative is refused by an error that names it and has no type.
+// too long and an *[InputError] for a limit that is negative.
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
-	if err := cmp.Or(rt.checked(ctx), checkOwner(by)); err != nil {
+	if err := cmp.Or(rt.checked(ctx), checkOwner(by), checkFocusLimit(limit)); err != nil {
 		return nil, err
 	}
 	if err := endedBefore(ctx); err != nil {

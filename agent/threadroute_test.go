@@ -751,3 +751,25 @@ func TestFocusTakesTheLabelOfTheRun(t *testing.T) {
 		})
 	}
 }
+
+// A limit that is negative is refused by its name, and neither limit of the binding changes.
+func TestNegativeLimitsOfABinding(t *testing.T) {
+	threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
+		at := b.chat.At("general", "1")
+		_, err := b.focus(at, b.worker("one").Key(), "alice")
+		require.NoError(t, err)
+		before := b.bindings()
+		half, negative := 30*time.Minute, -time.Nanosecond
+		for field, limit := range map[string]binding.Limit{
+			"Limit.Idle":   {Idle: &negative, MaxAge: &half},
+			"Limit.MaxAge": {Idle: &half, MaxAge: &negative},
+		} {
+			_, err := b.Runtime().LimitFocus(b.Context(), at, "alice", limit)
+			bad := new(agent.InputError)
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, field, bad.Field)
+			require.ErrorContains(t, err, "-1ns")
+		}
+		require.Equal(t, before, b.bindings())
+	})
+}

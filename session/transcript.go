@@ -117,8 +117,10 @@ type Transcripts interface { //nolint:interfacebloat // a store is one thing, an
 	// Otherwise it adds nothing and returns ErrConflict. A transcript that does not exist ends at
 	// zero. An archived transcript accepts nothing more, and Append returns ErrArchived.
 	//
-	// Append adds nothing and returns ErrInvalidLine if one of the messages has no JSON form. See
-	// [Message.Validate].
+	// Append adds nothing and returns ErrInvalidLine if one of the messages has no JSON form, see
+	// [Message.Validate], or one that is longer than a line may be. Every Transcripts takes a line
+	// of up to a kilobyte less than [BatchLimit], and says which limit a longer one exceeds in an
+	// error type of its own.
 	//
 	// Append returns the position of the last line. Once it has returned without an error, the
 	// lines are durable, and every Read that begins later sees them. If the process dies during the

@@ -23,6 +23,7 @@ var house = arch.House{
 		{Dir: "down", Third: []string{"example.org/uuid"}},
 		{Dir: "down/cellar", Ours: []string{"down"}},
 		{Dir: "up", Ours: []string{"down"}, TestOurs: []string{"down/cellar"}},
+		{Dir: "down/rig", Ours: []string{"down", "up"}, Kit: true},
 	},
 	Internal:      "internal",
 	InternalThird: []string{"example.org/sync"},
@@ -66,6 +67,9 @@ func sound() fstest.MapFS {
 		"down/cellar/cellar.go":    "package cellar\n\n" + imports("example.com/m/down", "example.com/m/down/internal/i"),
 		"down/cellar/a_test.go":    "package cellar_test\n\n" + imports("example.com/m/down/downtest") + exampleRuns,
 		"down/testdata/a.go":       "not Go",
+		"down/rig/doc.go":          "// Package rig tests.\npackage rig\n",
+		"down/rig/rig.go":          "package rig\n\n" + imports("example.com/m/up", "example.com/m/up/uptest"),
+		"down/rig/a_test.go":       "package rig_test\n\n" + exampleOnly,
 		"down/downtest/doc.go":     "// Package downtest tests.\npackage downtest\n",
 		"down/downtest/kit.go":     "package downtest\n\n" + imports("testing", "example.com/m/down"),
 		"down/downtest/a_test.go":  "package downtest_test\n\n" + imports("example.org/assert") + exampleOnly,
@@ -195,6 +199,10 @@ func TestViolations(t *testing.T) {
 		{
 			"what is internal to a room, from beside", "up/more/a_test.go", "package more\n" + imports("example.com/m/up/internal/tree"),
 			"up/more/a_test.go:2: hidden: up/more imports up/internal/tree, which is for up and its test kit alone",
+		},
+		{
+			"a room that is a test kit in production", "down/cellar/cellar.go", "package cellar\n" + imports("example.com/m/down/rig"),
+			"down/cellar/cellar.go:2: kit: down/cellar imports the test kit down/rig in code that is not a test",
 		},
 		{
 			"a test kit in production", "up/up.go", "package up\n" + imports("example.com/m/down/downtest"),

@@ -82,6 +82,8 @@ type Room struct {
 	TestOurs []string
 	// Third are the third-party packages, or prefixes of their paths, that it may import.
 	Third []string
+	// Kit says that the package in Dir is a test kit itself, of what stands outside of the module.
+	Kit bool
 }
 
 // mayImport reports whether the packages of r, or its tests, may import those of the room other.
@@ -108,7 +110,7 @@ const (
 	sign                   // the package at the root of the module
 	room                   // a room's own package, or one below it
 	hidden                 // internal to a room
-	kit                    // the test kit of a room
+	kit                    // the test kit of a room, or a room that is one
 	foundation             // internal to the house
 	program                // an example
 )
@@ -128,7 +130,7 @@ func (h *House) place(dir string) (kind, *Room) {
 	switch {
 	case r == nil:
 		return stranger, nil
-	case dir == path.Join(r.Dir, path.Base(r.Dir)+"test"):
+	case dir == path.Join(r.Dir, path.Base(r.Dir)+"test"), r.Kit && dir == r.Dir:
 		return kit, r
 	case within(dir, path.Join(r.Dir, "internal")):
 		return hidden, r

@@ -1,13 +1,10 @@
 package natsstore_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,77 +13,22 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
 )
 
-// childEnv makes the test binary a child: its value has the name of a role and the arguments of
-// that, with spaces between them.
-const childEnv = "NATSSTORE_TEST_CHILD"
-
-// roles are what a child can be.
-var roles = map[string]func(ctx context.Context, args []string){
-	"server": serverChild, "worker": workerChild, "bot": botChild, "moved": movedChild,
-	"replica": replicaChild, "load": loadChild,
-}
-
-func child(ctx context.Context) {
-	args := strings.Split(os.Getenv(childEnv), " ")
-	roles[args[0]](ctx, args[1:])
-}
-
-// say tells the parent of a child something, as one line.
-func say(format string, args ...any) {
-	fmt.Printf(format+"\n", args...) //nolint:forbidigo // that of a child process
-}
-
-// A process is a child, and what it says.
-type process struct {
-	*exec.Cmd
-	in    func(line string)
-	ended chan struct{}
-}
-
-// startChild starts a child, which is killed at the end of the test. hear is called with each line
-// that it says.
-func startChild(t testing.TB, hear func(line string), args ...string) *process {
-	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
-	p.Env = append(os.Environ(), childEnv+"="+strings.Join(args, " "))
-	out, err := p.StdoutPipe()
-	require.NoError(t, err)
-	in, err := p.StdinPipe()
-	require.NoError(t, err)
-	p.in = func(line string) { _, _ = fmt.Fprintln(in, line) }
-	require.NoError(t, p.Start())
-	go func() {
-		defer close(p.ended)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			hear(lines.Text())
-		}
-	}()
-	t.Cleanup(p.kill)
-	return p
-}
-
-// kill kills a child with SIGKILL, and waits until it is gone.
-func (p *process) kill() {
-	_ = p.Process.Kill()
-	<-p.ended
-	_ = p.Wait()
-}
-
 // serverChild is a nats-server that brings to its disk what it acknowledges.
 func serverChild(ctx context.Context, args []string) {
 	port, _ := strconv.Atoi(args[1])
 	_, err := newServer(args[0], func(o *server.Options) { o.Port, o.SyncAlways = port, true })
 	if err != nil {
-		say("failed: %v", err)
+		enginetest.Say("failed: %v", err)
 		return
 	}
-	say("begun")
+	enginetest.Say("begun")
 	<-ctx.Done()
 }
 
@@ -95,7 +37,7 @@ type realServer struct {
 	t    testing.TB
 	dir  string
 	port int
-	*process
+	*enginetest.Process
 }
 
 // startServer starts a server for one test.
@@ -113,7 +55,7 @@ func startServer(t testing.TB) *realServer {
 func (s *realServer) start() {
 	s.t.Helper()
 	begun := make(chan string, 1)
-	s.process = startChild(s.t, func(line string) {
+	s.Process = enginetest.Start(s.t, func(line string) {
 		select {
 		case begun <- line:
 		default:
@@ -127,6 +69,14 @@ func (s *realServer) start() {
 	}
 }
 
+// kill kills the server, and waits until it is gone.
+func (s *realServer) kill() { s.Kill() }
+
+// place returns the streams of a bot.
+func (s *realServer) place() enginetest.Place {
+	return enginetest.Place{URL: s.url(), Name: natsstore.DefaultName}
+}
+
 // url returns the address of the server.
 func (s *realServer) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.port) }
 
@@ -138,17 +88,6 @@ func (s *realServer) open(t testing.TB, o natsstore.Options) *session.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	return store
-}
-
-// rounds is how often a test kills: more often if it is asked to.
-func rounds(usual, long int) int {
-	switch {
-	case os.Getenv("OFFSHOOT_KILLS") != "":
-		return long
-	case testing.Short():
-		return 1
-	}
-	return usual
 }
 
 // A written is what one writer has had acknowledged.
@@ -244,6 +183,7 @@ func (w *written) verify(t *testing.T, store *session.Store) {
 // TestKilledServer kills the server with SIGKILL under writers, and restarts it: no writer sees
 // more than a delay, and what was acknowledged is there, once and in order.
 func TestKilledServer(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	store := s.open(t, natsstore.Options{Timeout: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,7 +196,7 @@ func TestKilledServer(t *testing.T) {
 		w.ref = session.Ref{Key: w.root, SessionID: "one"}
 		wg.Go(func() { w.write(ctx, store) })
 	}
-	for round := range rounds(4, 50) {
+	for round := range enginetest.Rounds(4, 50) {
 		time.Sleep(time.Duration(300+170*(round%5)) * time.Millisecond)
 		s.kill()
 		time.Sleep(time.Duration(100*(round%3)) * time.Millisecond)

@@ -19,11 +19,11 @@ func TestHealthOfAServerThatIsSilent(t *testing.T) {
 			Name: "h" + process, Timeout: time.Second, Process: process,
 		})
 		require.NoError(t, store.Health(t.Context()))
-		require.NoError(t, s.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
 		for range 2 {
 			require.ErrorIs(t, store.Health(t.Context()), natsstore.ErrTimeout)
 		}
-		require.NoError(t, s.Process.Signal(syscall.SIGCONT))
+		require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT))
 		require.Eventually(t, func() bool { return store.Health(t.Context()) == nil }, time.Minute,
 			10*time.Millisecond)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/remote"
 )
 
 // maxBatchBytes is the most that the entries of a batch take.
@@ -57,30 +58,16 @@ func encode(b session.Batch) (content []byte, err error) {
 		return nil, fmt.Errorf("%w %q: it has %d entries, at most %d",
 			session.ErrInvalidBatch, b.ID, len(b.Entries), maxItems)
 	}
-	content = base64.StdEncoding.AppendEncode(nil, []byte(b.ID))
-	for i := range b.Entries {
-		content = append(content, '\n')
-		begin := len(content)
-		content, err = b.Entries[i].Payload.AppendJSON(content)
-		if err == nil && bytes.IndexByte(content[begin:], '\n') >= 0 {
-			line := bytes.Clone(content[begin:])
-			content, err = session.Raw(line).AppendJSON(content[:begin])
-		}
-		if err == nil && len(content) == begin {
-			err = errEmptyPayload
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: %w",
-				session.ErrInvalidBatch, b.ID, i, len(b.Entries), err)
-		}
-		if len(content) > maxBatchBytes {
-			return nil, &BatchSizeError{b.ID, i + 1, len(content), maxBatchBytes}
-		}
+	content = append(base64.StdEncoding.AppendEncode(nil, []byte(b.ID)), '\n')
+	content, over, err := remote.AppendEntries(content, b, maxBatchBytes)
+	switch {
+	case err != nil:
+		return nil, err //nolint:wrapcheck // its text is whole
+	case over > 0:
+		return nil, &BatchSizeError{b.ID, over, len(content), maxBatchBytes}
 	}
 	return content, nil
 }
-
-var errEmptyPayload = errors.New("natsstore: the payload is not JSON: it is empty")
 
 // chainOf returns the log of a root.
 func (j journal) chainOf(root session.Key) chain {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/session/sessiontest"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
 )
@@ -16,31 +16,8 @@ func opener(t *testing.T) func() (*session.Store, error) {
 	return func() (*session.Store, error) { return natsstore.Open(t.Context(), s.ClientURL(), o) }
 }
 
-// part returns a function that opens one part of a Store.
-func part[T any](open func() (*session.Store, error), of func(*session.Store) T) func() (T, error) {
-	return func() (part T, err error) {
-		store, err := open()
-		if err == nil {
-			part = of(store)
-		}
-		return part, err
-	}
-}
+func TestJournalPassesKit(t *testing.T) { enginetest.TestJournal(t, opener) }
 
-func TestJournalPassesKit(t *testing.T) {
-	sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {
-		return part(opener(t), func(s *session.Store) session.Journal { return s.Journal })
-	})
-}
+func TestTranscriptsPassKit(t *testing.T) { enginetest.TestTranscripts(t, opener) }
 
-func TestTranscriptsPassKit(t *testing.T) {
-	sessiontest.TestTranscripts(t, func(t *testing.T) sessiontest.TranscriptsOpenFunc {
-		return part(opener(t), func(s *session.Store) session.Transcripts { return s.Transcripts })
-	})
-}
-
-func TestFilesPassKit(t *testing.T) {
-	sessiontest.TestFiles(t, func(t *testing.T) sessiontest.FilesOpenFunc {
-		return part(opener(t), func(s *session.Store) session.Files { return s.Files })
-	})
-}
+func TestFilesPassKit(t *testing.T) { enginetest.TestFiles(t, opener) }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/offshoot-sdk/offshoot/session/internal/load"
 	"github.com/stretchr/testify/require"
 
@@ -52,9 +53,7 @@ func TestLoad(t *testing.T) {
 	e := load.Engine{
 		Fresh: func() string { return s.ClientURL() + "," + fmt.Sprint("load", names.Add(1)) },
 		Start: func(ctx context.Context, l load.Load) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, os.Args[0])
-			cmd.Env = append(os.Environ(), childEnv+"=load "+l.String())
-			return cmd
+			return enginetest.Command(ctx, "load", l.String())
 		},
 		Commits: func(writers int, d time.Duration) (float64, error) {
 			return commits(t.Context(), s, writers, d)

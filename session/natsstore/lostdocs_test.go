@@ -115,7 +115,7 @@ var unmarkedTree = session.Must(session.NamedKey("main", "other"))
 func manyClaims(t *testing.T, s *session.Store) (epoch uint64) {
 	t.Helper()
 	for range 50 {
-		c, err := claimed(t.Context(), s, unmarkedTree)
+		c, err := engine.Claim(t.Context(), s, unmarkedTree)
 		require.NoError(t, err)
 		require.NoError(t, s.Owners.Release(t.Context(), c))
 		epoch = c.Epoch
@@ -126,6 +126,7 @@ func manyClaims(t *testing.T, s *session.Store) (epoch uint64) {
 // TestLostDocuments loses the documents of a cluster, or has an older copy of them, while the log
 // of a tree names an epoch: each claim from then on has a higher one, and the tree takes entries.
 func TestLostDocuments(t *testing.T) {
+	t.Parallel()
 	for name, how := range lostDocs {
 		t.Run(name, func(t *testing.T) {
 			s, backup := newCopiedServer(t), t.TempDir()
@@ -134,13 +135,13 @@ func TestLostDocuments(t *testing.T) {
 			how.backup(t, s, backup)
 			a := open(t, s.Server, o)
 			unmarked := manyClaims(t, a)
-			_, err := claimed(t.Context(), a, root)
+			_, err := engine.Claim(t.Context(), a, root)
 			require.NoError(t, err)
 			last := add(t, a, 0, entries("a", 1))
 			time.Sleep(o.Lease) // a does not serve
 			o.Process = "b"
 			b := open(t, s.Server, o)
-			before, err := claimed(t.Context(), b, root) // marks the log
+			before, err := engine.Claim(t.Context(), b, root) // marks the log
 			require.NoError(t, err)
 			last = add(t, b, last, entries("b", 1))
 			require.NoError(t, a.Close())
@@ -153,23 +154,23 @@ func TestLostDocuments(t *testing.T) {
 				server := s.Server
 				s := open(t, server, o)
 				if name == "removed" {
-					other, err := claimed(t.Context(), s, unmarkedTree)
+					other, err := engine.Claim(t.Context(), s, unmarkedTree)
 					require.NoError(t, err)
 					assert.Greater(t, other.Epoch, unmarked)
 				}
 				for range 3 { // claimed again, and once more while it is had
-					claim, err := claimed(t.Context(), s, root)
+					claim, err := engine.Claim(t.Context(), s, root)
 					require.NoError(t, err)
 					assert.Greater(t, claim.Epoch, epoch)
 					epoch = claim.Epoch
-					again, err := claimed(t.Context(), s, root)
+					again, err := engine.Claim(t.Context(), s, root)
 					require.NoError(t, err)
 					assert.Equal(t, claim, again)
 					last = add(t, s, last, entries(o.Process, 1))
 					require.NoError(t, s.Owners.Release(t.Context(), claim))
 					forgetClaims(t, server)
 				}
-				claim, err := claimed(t.Context(), s, root)
+				claim, err := engine.Claim(t.Context(), s, root)
 				require.NoError(t, err)
 				assert.Greater(t, claim.Epoch, epoch)
 				epoch = claim.Epoch
@@ -182,6 +183,7 @@ func TestLostDocuments(t *testing.T) {
 
 // TestBotAfterLostDocuments has a bot answer whose documents are lost, with epochs that grow.
 func TestBotAfterLostDocuments(t *testing.T) {
+	t.Parallel()
 	for name, how := range lostDocs {
 		t.Run(name, func(t *testing.T) {
 			s, backup := newCopiedServer(t), t.TempDir()

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/remote"
 )
 
 // DefaultName is the name of the streams where Options do not name them.
@@ -86,56 +84,27 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if o.Lease == 0 && o.Process != "" {
-		o.Lease = session.DefaultLease
+	lease, fault := remote.CheckProcess(o.Process, o.Lease, MaxLease, o.Timeout)
+	if fault != nil {
+		return o, (*OptionError)(fault)
 	}
+	o.Lease = lease
 	switch {
 	case len(o.Name) > maxName:
 		return o, o.refuse("Name", fmt.Sprintf("%.80q", o.Name), "it has more than 32 bytes")
 	case strings.Trim(o.Name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "":
 		return o, o.refuse("Name", fmt.Sprintf("%q", o.Name),
 			"it has more than lower case letters of ASCII, digits, _ and -")
-	case o.Timeout < time.Second:
-		return o, o.refuse("Timeout", o.Timeout, "it must be at least one second")
 	case o.Replicas < 0 || o.Replicas > maxReplicas || o.Replicas > 0 && o.Replicas%2 == 0:
 		return o, o.refuse("Replicas", o.Replicas, "it must be 1, 3 or 5, or 0")
 	case len(o.Monitor) == 0 && !o.TrustSync:
 		return o, o.refuse("Monitor", "empty",
 			"whether the servers have sync_interval: always cannot be asked; "+
 				"set it, or TrustSync (-trust-sync) if they have")
-	case o.Process == "" && o.Lease != 0:
-		return o, o.refuse("Lease", o.Lease, "it is for a Process, and there is none")
-	case o.Process == "":
-		return o, nil
-	case o.Lease < time.Second || o.Lease > MaxLease:
-		return o, o.refuse("Lease", o.Lease, fmt.Sprintf("it must be 1s to %v", MaxLease))
-	}
-	if reason := processFault(o.Process); reason != "" {
-		return o, o.refuse("Process", fmt.Sprintf("%.80q", o.Process), reason)
 	}
 	return o, nil
 }
 
 func (o Options) refuse(field string, value any, reason string) error {
 	return &OptionError{field, value, reason}
-}
-
-// processFault returns why s cannot be the name of a process, or "".
-func processFault(s string) string {
-	const most = 200
-	if len(s) > most {
-		return fmt.Sprintf("it has %d bytes, at most %d", len(s), most)
-	}
-	if !utf8.ValidString(s) {
-		return "it is not UTF-8"
-	}
-	if strings.TrimSpace(s) == "" {
-		return "it is blank"
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return fmt.Sprintf("it has the character %q", r)
-		}
-	}
-	return ""
 }

@@ -42,7 +42,7 @@ func TestMembersAndOneThatIsAlone(t *testing.T) {
 	for _, begin := range map[string]func(a *session.Store){
 		"open": func(*session.Store) {},
 		"claims": func(a *session.Store) {
-			_, err := claimed(t.Context(), a, root)
+			_, err := engine.Claim(t.Context(), a, root)
 			require.NoError(t, err)
 		},
 	} {
@@ -91,6 +91,7 @@ func forgetOpen(t *testing.T, url, name string) {
 // TestLostToMember has a process that has the streams alone not be heard for so long that another
 // one opens them: it ends when it is heard again. Without another one it goes on.
 func TestLostToMember(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	alone := natsstore.Options{Name: freshName(t, s), TrustSync: true}
 	member := alone

@@ -19,18 +19,19 @@ import (
 // TestTakenTreeIsFenced has a process lose a tree that it has claimed: its appends are refused from
 // then on, although the log ends where it believes, also of a process that has not seen the log.
 func TestTakenTreeIsFenced(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Lease: time.Second}
 	o.Process = "a"
 	a := open(t, s, o)
-	_, err := claimed(t.Context(), a, root)
+	_, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	last := add(t, a, 0, entries("a", 1))
 	time.Sleep(o.Lease) // a does not serve
 	last = add(t, a, last, entries("lapsed", 1))
 	o.Process = "b"
 	b := open(t, s, o)
-	_, err = claimed(t.Context(), b, root)
+	_, err = engine.Claim(t.Context(), b, root)
 	require.NoError(t, err)
 	snapshot := entries("late snapshot", 1)
 	snapshot.Reset = true
@@ -48,7 +49,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	o.Process = "c"
 	last = add(t, open(t, s, o), last, entries("c", 1))
 	require.NoError(t, b.Close())
-	claim, err := claimed(t.Context(), a, root)
+	claim, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	last = add(t, a, last, entries("again", 1))
 	require.NoError(t, a.Owners.Release(t.Context(), claim))
@@ -127,18 +128,18 @@ func TestLeftClaimsDoNotComeBack(t *testing.T) {
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: "a"}
 	a := open(t, s, o)
-	left, err := claimed(t.Context(), a, root)
+	left, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, a.Owners.Serve(ctx, session.Member{}))
-	other, err := claimed(t.Context(), a, session.Must(session.NamedKey("main", "other")))
+	other, err := engine.Claim(t.Context(), a, session.Must(session.NamedKey("main", "other")))
 	require.NoError(t, err)
 	o.Process = "b"
 	b := open(t, s, o)
-	taken, err := claimed(t.Context(), b, root)
+	taken, err := engine.Claim(t.Context(), b, root)
 	require.NoError(t, err)
 	assert.Greater(t, taken.Epoch, left.Epoch)
-	_, err = claimed(t.Context(), b, other.Root)
+	_, err = engine.Claim(t.Context(), b, other.Root)
 	require.ErrorIs(t, err, session.ErrOwned)
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/session/sessiontest"
-	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -51,10 +50,10 @@ func replicaChild(ctx context.Context, args []string) {
 		replicaOptions(o, n, port, strings.Split(args[3], ","))
 	})
 	if err != nil {
-		say("failed: %v", err)
+		enginetest.Say("failed: %v", err)
 		return
 	}
-	say("begun")
+	enginetest.Say("begun")
 	<-ctx.Done()
 }
 
@@ -64,7 +63,7 @@ type replicas struct {
 	dirs    [clusterSize]string
 	ports   [clusterSize]int
 	routes  [clusterSize]string
-	servers [clusterSize]*process
+	servers [clusterSize]*enginetest.Process
 }
 
 // startReplicas starts a cluster, and waits until it makes a stream of as many replicas.
@@ -104,7 +103,7 @@ func startReplicas(t testing.TB) *replicas {
 // start starts a server, again after a kill.
 func (r *replicas) start(n int) {
 	begun := make(chan string, 1)
-	r.servers[n] = startChild(r.t, func(line string) {
+	r.servers[n] = enginetest.Start(r.t, func(line string) {
 		select {
 		case begun <- line:
 		default:
@@ -163,17 +162,17 @@ func (r *replicas) awaitAll() {
 	}, time.Minute, 100*time.Millisecond, "a server does not come back")
 }
 
-// kill kills each of the servers in turn, restarts it when the others have gone on, and waits until
-// it has what they have.
-func (r *replicas) kill(rounds int) {
-	for round := range rounds {
-		time.Sleep(time.Duration(300+170*(round%5)) * time.Millisecond)
-		n := round % clusterSize
-		r.servers[n].kill()
-		time.Sleep(time.Duration(700*(1+round%3)) * time.Millisecond)
-		r.start(n)
-		r.awaitAll()
-	}
+// inTurn returns a function that kills one server after the other, and one that restarts the last
+// one that was killed and waits until it has what the others have.
+func (r *replicas) inTurn() (kill, start func()) {
+	n := clusterSize - 1
+	return func() {
+			n = (n + 1) % clusterSize
+			r.servers[n].Kill()
+		}, func() {
+			r.start(n)
+			r.awaitAll()
+		}
 }
 
 // TestKilledReplicas kills each server of a cluster in turn with SIGKILL under writers, and
@@ -193,7 +192,13 @@ func TestKilledReplicas(t *testing.T) {
 		w.ref = session.Ref{Key: w.root, SessionID: "one"}
 		wg.Go(func() { w.write(ctx, store) })
 	}
-	r.kill(rounds(3, 51))
+	kill, start := r.inTurn()
+	for round := range enginetest.Rounds(clusterSize, 17*clusterSize) {
+		time.Sleep(time.Duration(300+170*(round%5)) * time.Millisecond)
+		kill()
+		time.Sleep(time.Duration(700*(1+round%3)) * time.Millisecond)
+		start()
+	}
 	time.Sleep(2 * time.Second)
 	cancel()
 	wg.Wait()
@@ -207,39 +212,23 @@ func TestKilledReplicas(t *testing.T) {
 	assert.Greater(t, batches, len(all))
 }
 
-// TestReplicasKilledUnderABot kills each server of a cluster in turn under a Runtime whose
-// sub-agents work: no run is interrupted by that, each begins once and ends once, and each result
-// comes under one key.
+// TestReplicasKilledUnderABot kills each server of a cluster in turn under a Runtime.
 func TestReplicasKilledUnderABot(t *testing.T) {
 	t.Parallel()
 	r := startReplicas(t)
-	b := newBot(t, time.Second)
-	rt, stop := b.run("alone", r.open(t, natsstore.Options{}))
-	for round := range rounds(1, 17) {
-		for chat := range 4 {
-			b.ask(rt, chat, fmt.Sprintf("task %d of %d", round, chat))
-		}
-		r.kill(clusterSize)
-		b.wait()
-	}
-	stop()
-	assert.Equal(t, b.want, b.began, "each run began once")
-	for task := range b.want {
-		assert.Equal(t, 1, b.keys(task, spawn.StatusOK), "%q came under one key", task)
-	}
-	assert.Len(t, b.results, len(b.want), "%v", b.results)
+	kill, start := r.inTurn()
+	enginetest.TestServerKilledUnderABot(t, r.open(t, natsstore.Options{}),
+		enginetest.Rounds(clusterSize, 17*clusterSize), kill, start)
 }
 
 // TestReplicasPassKit has the Journal of a cluster pass its kit.
 func TestReplicasPassKit(t *testing.T) {
 	t.Parallel()
 	r := startReplicas(t)
-	sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {
+	enginetest.TestJournal(t, func(t *testing.T) func() (*session.Store, error) {
 		o := natsstore.Options{
 			Name: fmt.Sprint("kit", names.Add(1)), Replicas: clusterSize, TrustSync: true,
 		}
-		return part(func() (*session.Store, error) {
-			return natsstore.Open(t.Context(), r.url(), o)
-		}, func(s *session.Store) session.Journal { return s.Journal })
+		return func() (*session.Store, error) { return natsstore.Open(t.Context(), r.url(), o) }
 	})
 }

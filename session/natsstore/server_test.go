@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
@@ -45,18 +46,30 @@ var shared struct {
 	err error
 }
 
+// engine is how tests of several processes use a server.
+var engine = enginetest.Engine{
+	Open: func(
+		ctx context.Context, at enginetest.Place, process string, lease time.Duration,
+	) (*session.Store, error) {
+		return natsstore.Open(ctx, at.URL, natsstore.Options{
+			Name: at.Name, Process: process, Lease: lease, TrustSync: true,
+		})
+	},
+	Timeout: natsstore.ErrTimeout, Lease: 2 * time.Second,
+}
+
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		child(context.Background())
-		return
+	roles := map[string]enginetest.Role{
+		"server": serverChild, "replica": replicaChild, "load": loadChild,
 	}
-	code := m.Run()
-	if shared.s != nil {
-		shared.s.Shutdown()
-		shared.s.WaitForShutdown()
-	}
-	_ = os.RemoveAll(shared.dir)
-	os.Exit(code) //nolint:forbidigo // that of a test
+	//nolint:forbidigo // that of a test
+	os.Exit(enginetest.Main(context.Background(), m, engine, roles, func() {
+		if shared.s != nil {
+			shared.s.Shutdown()
+			shared.s.WaitForShutdown()
+		}
+		_ = os.RemoveAll(shared.dir)
+	}))
 }
 
 // theServer returns the server that tests share. It does not bring to its disk what it

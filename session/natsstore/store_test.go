@@ -247,19 +247,20 @@ func TestLostAcknowledgement(t *testing.T) {
 // TestTimeout has a server that says nothing any more: a call ends in time, and with an error that
 // passes.
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Second}
 	store, n, err := openCut(t.Context(), s, o, true)
 	require.NoError(t, err)
 	last := add(t, store, 0, entries("first", 1))
-	n.setCut(true)
+	n.SetCut(true)
 	_, err = store.Journal.Append(t.Context(), root, last, entries("second", 1))
 	require.ErrorIs(t, err, natsstore.ErrTimeout)
 	assert.False(t, session.IsPermanent(err))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, store.Health(ctx), context.Canceled)
-	n.setCut(false)
+	n.SetCut(false)
 	require.Eventually(t, func() bool { return store.Health(t.Context()) == nil }, time.Minute,
 		10*time.Millisecond)
 	require.NoError(t, store.Close())

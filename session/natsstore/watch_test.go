@@ -32,6 +32,7 @@ func connect(t *testing.T, url string) jetstream.JetStream {
 // TestStreamMadeAnew has each stream vanish under a Store, while the server is there or while it is
 // down, and another process make a new one: the Store writes nothing to that, and says why.
 func TestStreamMadeAnew(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"log", "text", "docs"} {
 		for _, down := range []bool{false, true} {
 			t.Run(fmt.Sprint(kind, " ", down), func(t *testing.T) {
@@ -69,7 +70,7 @@ func TestStreamMadeAnew(t *testing.T) {
 						return err
 					},
 					"docs": func() error {
-						_, err := claimed(t.Context(), store, other)
+						_, err := engine.Claim(t.Context(), store, other)
 						return err
 					},
 				}
@@ -100,6 +101,7 @@ func TestStreamMadeAnew(t *testing.T) {
 
 // TestBotOfStreamsMadeAnew has the streams of a bot vanish: it ends, and says why.
 func TestBotOfStreamsMadeAnew(t *testing.T) {
+	t.Parallel()
 	for _, process := range []string{"", "a"} {
 		s := theServer(t)
 		o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: process}
@@ -142,6 +144,7 @@ func TestBotOfStreamsMadeAnew(t *testing.T) {
 // TestStreamIsGone removes a stream: the error says that, and not that the server is silent. It
 // passes when the stream is there again.
 func TestStreamIsGone(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Second}
 	store := open(t, s, o)
@@ -158,6 +161,7 @@ func TestStreamIsGone(t *testing.T) {
 // TestHealthOfStreamsThatTakeNothing has a stream take nothing, with an answer and without one:
 // Health says so until something is written.
 func TestHealthOfStreamsThatTakeNothing(t *testing.T) {
+	t.Parallel()
 	s := theServer(t)
 	js := connect(t, s.ClientURL())
 	for kind, write := range map[string]func(s *session.Store) error{
@@ -175,7 +179,7 @@ func TestHealthOfStreamsThatTakeNothing(t *testing.T) {
 			"is full":         func(c *jetstream.StreamConfig) { c.MaxBytes = 1 },
 			"does not listen": func(c *jetstream.StreamConfig) { c.Subjects = []string{c.Name + ".x"} },
 		} {
-			o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Second}
+			o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: 2 * time.Second}
 			store := open(t, s, o)
 			stream, err := js.Stream(t.Context(), o.Name+"_"+kind)
 			require.NoError(t, err)

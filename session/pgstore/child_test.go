@@ -1,99 +1,69 @@
 package pgstore_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
 
-// childEnv makes the test binary a child that writes: its value is the connection string, a space
-// and the schema. With a space and a name after that it is one of several processes.
-const childEnv = "PGSTORE_TEST_CHILD"
-
 // writers is the number of trees that a child writes to at once.
 const writers = 4
 
-// child appends to trees, transcripts and files without an end, and says on its standard output
-// what was acknowledged.
-func child() {
-	dsn, schema, _ := strings.Cut(os.Getenv(childEnv), " ")
-	ctx := context.Background()
-	if schema, name, ok := strings.Cut(schema, " "); ok {
-		memberChild(ctx, dsn, schema, name)
-		return
-	}
-	store, err := pgstore.Open(ctx, dsn, pgstore.Options{Schema: schema})
+// writerChild appends to trees, transcripts and files without an end, and says what was
+// acknowledged. Its arguments are the connection string and the schema.
+func writerChild(ctx context.Context, args []string) {
+	store, err := pgstore.Open(ctx, args[0], pgstore.Options{Schema: args[1]})
 	if err != nil {
-		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		enginetest.Say("failed: %v", err)
 		return
-	}
-	var mu sync.Mutex
-	say := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Printf(format+"\n", args...) //nolint:forbidigo // that of a child process
 	}
 	for i := range writers {
-		go write(ctx, store, i, say)
+		go write(ctx, store, i)
 	}
-	say("begun")
+	enginetest.Say("begun")
 	select {}
 }
 
-func write(ctx context.Context, store *session.Store, i int, say func(string, ...any)) {
+func write(ctx context.Context, store *session.Store, i int) {
 	root := session.Must(session.NamedKey("main", fmt.Sprint("tree", i)))
 	ref := session.Ref{Key: root, SessionID: "one"}
-	last, pos := endOf(ctx, store, root), endOfLines(ctx, store, ref)
+	last, pos := enginetest.EndOf(ctx, store, root), endOfLines(ctx, store, ref)
 	for n := int(last) + 1; ; n++ {
 		b := session.Batch{ID: session.BatchID(fmt.Sprint(n)), Reset: n%25 == 0}
 		b.Entries = []session.Entry{{Payload: session.Raw(fmt.Sprint(n))}}
 		next, err := store.Journal.Append(ctx, root, last, b)
 		if err != nil {
-			say("failed: %v", err)
+			enginetest.Say("failed: %v", err)
 			return
 		}
 		last = next
-		say("entry %d %d", i, n)
+		enginetest.Say("entry %d %d", i, n)
 		text := fmt.Sprint(int(pos) + 1)
 		m := session.Message{Role: session.MessageUser, Text: text}
 		if pos, err = store.Transcripts.Append(ctx, ref, pos, m); err != nil {
-			say("failed: %v", err)
+			enginetest.Say("failed: %v", err)
 			return
 		}
-		say("line %d %s", i, text)
+		enginetest.Say("line %d %s", i, text)
 		if n%10 == 0 {
 			file, err := store.Files.Put(ctx, ref, strings.NewReader(strings.Repeat(text, 1<<19)),
 				session.File{})
 			if err != nil {
-				say("failed: %v", err)
+				enginetest.Say("failed: %v", err)
 				return
 			}
-			say("file %d %s", i, file.Hash)
+			enginetest.Say("file %d %s", i, file.Hash)
 		}
 	}
-}
-
-// endOf returns the sequence at which a log ends.
-func endOf(ctx context.Context, store *session.Store, root session.Key) (last session.Seq) {
-	for e, err := range store.Journal.Read(ctx, root, 0) {
-		if err == nil {
-			last = e.Seq
-		}
-	}
-	return last
 }
 
 // endOfLines returns the position at which a transcript ends.
@@ -190,37 +160,31 @@ func fileNamed(t *testing.T, store *session.Store, ref session.Ref, hash string)
 	return session.File{}
 }
 
-// startChild starts a child and returns what it says, line by line.
-func startChild(t *testing.T, s *server, schema string) (*exec.Cmd, <-chan string) {
+// startWriter starts a child and returns what it says, line by line.
+func startWriter(t *testing.T, s *server, schema string) (*enginetest.Process, <-chan string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+s.DSN()+" "+schema)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := make(chan string)
+	lines := make(chan string, 10_000)
+	p := enginetest.Start(t, func(line string) { lines <- line }, "writer", s.DSN(), schema)
 	go func() {
-		defer close(lines)
-		for in := bufio.NewScanner(out); in.Scan(); {
-			lines <- in.Text()
-		}
+		<-p.Ended()
+		close(lines)
 	}()
-	return cmd, lines
+	return p, lines
 }
 
 // TestKilledWriter kills a process that writes: what it has acknowledged is there, and the next one
 // opens at once.
 func TestKilledWriter(t *testing.T) {
+	t.Parallel()
 	s, schema := ownServer(t), freshSchema()
 	var said acknowledged
-	for round := range rounds(10, 50) {
-		cmd, lines := startChild(t, s, schema)
+	for round := range enginetest.Rounds(10, 50) {
+		p, lines := startWriter(t, s, schema)
 		said.takeMore(t, lines, 40+13*round)
-		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
+		p.Kill()
 		for line := range lines {
 			_ = said.take(line)
 		}
-		_ = cmd.Wait()
 		store := s.openSoon(t, pgstore.Options{Schema: schema})
 		said.verify(t, store)
 		require.NoError(t, store.Close())
@@ -231,40 +195,26 @@ func TestKilledWriter(t *testing.T) {
 // TestKilledServer kills the server with all its processes under a process that writes: what was
 // acknowledged is there when it has recovered.
 func TestKilledServer(t *testing.T) {
+	t.Parallel()
 	s, schema := ownServer(t), freshSchema()
 	var said acknowledged
-	for round := range rounds(5, 50) {
-		cmd, lines := startChild(t, s, schema)
+	for round := range enginetest.Rounds(5, 50) {
+		p, lines := startWriter(t, s, schema)
 		said.takeMore(t, lines, 40+13*round)
-		for _, pid := range s.PIDs() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		<-s.Exited()
+		s.killAll()
 		failed := 0
 		for line := range lines {
 			if said.take(line) != nil {
 				if failed++; failed == writers {
-					_ = cmd.Process.Kill()
+					p.Kill()
 				}
 			}
 		}
-		_ = cmd.Wait()
 		require.NoError(t, s.Start())
 		store := s.openSoon(t, pgstore.Options{Schema: schema})
 		said.verify(t, store)
 		require.NoError(t, store.Close())
 	}
-}
-
-// rounds is how often a test kills: more often if it is asked to.
-func rounds(usual, long int) int {
-	switch {
-	case os.Getenv("OFFSHOOT_KILLS") != "":
-		return long
-	case testing.Short():
-		return 1
-	}
-	return usual
 }
 
 // openSoon opens a Store whose owner was killed: the server needs a moment to see that.

@@ -36,7 +36,7 @@ func TestCostOfTrees(t *testing.T) {
 			}
 		})
 	}
-	claim, err := claimed(ctx, a, root)
+	claim, err := engine.Claim(ctx, a, root)
 	require.NoError(t, err)
 	s.query(t, fmt.Sprintf(`
 		insert into %s.logs (root, last, due_sec, due_nsec, owner, epoch)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -100,7 +101,7 @@ func TestImportedLog(t *testing.T) {
 	b := entries("first", 2)
 	b.Due = time.Unix(5, 0)
 	for _, reset := range []bool{false, true} {
-		root := numbered(map[bool]int{false: 1, true: 2}[reset])
+		root := enginetest.Numbered(map[bool]int{false: 1, true: 2}[reset])
 		b.Reset = reset
 		for _, at := range [][2]session.Seq{{0, 0}, {5, 5}, {5, 7}, {1 << 63, 1 << 63}} {
 			_, err := x.Import(t.Context(), root, at[0], at[1], b)
@@ -124,7 +125,7 @@ func TestImportedLog(t *testing.T) {
 		require.EqualValues(t, 1003, last)
 	}
 	s.query(t, `delete from `+schema+`.batches where first = 1000`)
-	for _, err := range store.Journal.Read(t.Context(), numbered(1), 0) {
+	for _, err := range store.Journal.Read(t.Context(), enginetest.Numbered(1), 0) {
 		require.ErrorIs(t, err, session.ErrCorrupt)
 	}
 }

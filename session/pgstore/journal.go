@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/remote"
 )
 
 // maxBatchBytes is the most that the entries of a batch take: four times [session.BatchLimit], and
@@ -52,32 +53,15 @@ func (j journal) Health(ctx context.Context) error {
 
 // encode returns the entries of a batch, one a line.
 func encode(b session.Batch) (entries []byte, err error) {
-	for i := range b.Entries {
-		begin := len(entries)
-		if begin > 0 {
-			entries = append(entries, '\n')
-			begin++
-		}
-		entries, err = b.Entries[i].Payload.AppendJSON(entries)
-		if err == nil && bytes.IndexByte(entries[begin:], '\n') >= 0 {
-			line := bytes.Clone(entries[begin:])
-			entries, err = session.Raw(line).AppendJSON(entries[:begin])
-		}
-		if err == nil && len(entries) == begin {
-			err = errEmptyPayload
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: %w",
-				session.ErrInvalidBatch, b.ID, i, len(b.Entries), err)
-		}
-		if len(entries) > maxBatchBytes {
-			return nil, &BatchSizeError{b.ID, i + 1, len(entries), maxBatchBytes}
-		}
+	entries, over, err := remote.AppendEntries(nil, b, maxBatchBytes)
+	switch {
+	case err != nil:
+		return nil, err //nolint:wrapcheck // its text is whole
+	case over > 0:
+		return nil, &BatchSizeError{b.ID, over, len(entries), maxBatchBytes}
 	}
 	return entries, nil
 }
-
-var errEmptyPayload = errors.New("pgstore: the payload is not JSON: it is empty")
 
 // An addition is a batch as it is written.
 type addition struct {

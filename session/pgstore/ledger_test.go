@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -235,7 +236,7 @@ func (d *double) step() {
 
 // TestLedgerAgreesWithTheState does the same to the tables and to the state in memory, at random.
 func TestLedgerAgreesWithTheState(t *testing.T) {
-	for seed := range uint64(rounds(3, 40)) {
+	for seed := range uint64(enginetest.Rounds(3, 40)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			d := newDouble(t, seed)
 			for range 300 {

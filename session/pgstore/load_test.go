@@ -11,19 +11,17 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/offshoot-sdk/offshoot/session/internal/load"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
 
-// loadEnv makes the test binary a process of a bot under load: its value is a load.Load, whose
-// Target is the connection string, a space and the schema.
-const loadEnv = "PGSTORE_TEST_LOAD"
-
-func loadChild() {
-	ctx := context.Background()
-	l, err := load.Of(os.Getenv(loadEnv))
+// loadChild is a process of a bot under load: its argument is a load.Load, whose Target is the
+// connection string, a space and the schema.
+func loadChild(ctx context.Context, args []string) {
+	l, err := load.Of(args[0])
 	if err == nil {
 		err = serveLoad(ctx, l)
 	}
@@ -53,9 +51,7 @@ func TestLoad(t *testing.T) {
 	e := load.Engine{
 		Fresh: func() string { return s.DSN() + " " + freshSchema() },
 		Start: func(ctx context.Context, l load.Load) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, os.Args[0])
-			cmd.Env = append(os.Environ(), loadEnv+"="+l.String())
-			return cmd
+			return enginetest.Command(ctx, "load", l.String())
 		},
 		Commits: func(writers int, d time.Duration) (float64, error) {
 			return commits(t.Context(), s, writers, d)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -88,20 +89,21 @@ func TestMembersKeepTheirLock(t *testing.T) {
 		_, err := pgstore.Open(t.Context(), s.DSN(), alone)
 		require.ErrorIs(t, err, pgstore.ErrLocked)
 	}
-	_, err := claimed(t.Context(), a, root)
+	_, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 }
 
 // TestTakenTreeIsFenced has a process lose a tree that it has claimed: its appends are refused from
 // then on, although the log ends where it believes. So are a first append and a snapshot.
 func TestTakenTreeIsFenced(t *testing.T) {
+	t.Parallel()
 	s, schema := theServer(t), freshSchema()
 	const lease = time.Second
 	a := s.open(t, memberOptions(schema, "a", lease))
 	b := s.open(t, memberOptions(schema, "b", lease))
 	empty := session.Must(session.NamedKey("main", "empty"))
 	for _, root := range []session.Key{root, empty} {
-		_, err := claimed(t.Context(), a, root)
+		_, err := engine.Claim(t.Context(), a, root)
 		require.NoError(t, err)
 	}
 	last := add(t, a, 0, entries("a", 1))
@@ -111,7 +113,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- b.Owners.Serve(ctx, session.Member{}) }()
 	for _, root := range []session.Key{root, empty} {
-		_, err := claimed(t.Context(), b, root)
+		_, err := engine.Claim(t.Context(), b, root)
 		require.NoError(t, err)
 	}
 	snapshot := entries("late snapshot", 1)
@@ -134,7 +136,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	cancel()
 	require.NoError(t, <-served)
 	last = add(t, a, last, entries("free", 1)) // no process has it
-	claim, err := claimed(t.Context(), a, root)
+	claim, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	last = add(t, a, last, entries("again", 1))
 	require.NoError(t, a.Owners.Release(t.Context(), claim))
@@ -145,12 +147,13 @@ func TestTakenTreeIsFenced(t *testing.T) {
 // as one does that is stopped in the middle of a snapshot. The server undoes what it has done, and
 // another process can take the tree.
 func TestProcessThatStopsInATransaction(t *testing.T) {
+	t.Parallel()
 	s, schema := theServer(t), freshSchema()
 	const lease = time.Second
 	a := s.open(t, memberOptions(schema, "a", lease))
 	b := s.open(t, memberOptions(schema, "b", lease))
 	require.Eventually(t, func() bool { // a busy server may not answer within a third of the lease
-		_, err := claimed(t.Context(), a, root)
+		_, err := engine.Claim(t.Context(), a, root)
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	add(t, a, 0, entries("a", 1))
@@ -161,7 +164,7 @@ func TestProcessThatStopsInATransaction(t *testing.T) {
 	}()
 	began := time.Now()
 	require.Eventually(t, func() bool {
-		_, err := claimed(t.Context(), b, root)
+		_, err := engine.Claim(t.Context(), b, root)
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	assert.Less(t, time.Since(began), stopped)
@@ -186,7 +189,7 @@ func TestFirstClaimsAtOnce(t *testing.T) {
 	const claims = 16
 	for i := range claims {
 		go func() {
-			_, err := claimed(ctx, store, numbered(i))
+			_, err := engine.Claim(ctx, store, enginetest.Numbered(i))
 			done <- err
 		}()
 	}
@@ -211,22 +214,22 @@ func TestClaimedTreeWithoutALog(t *testing.T) {
 		}
 		return heads
 	}
-	claim, err := claimed(t.Context(), a, root)
+	claim, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	assert.Empty(t, heads())
-	assert.Zero(t, endOf(t.Context(), a, root))
+	assert.Zero(t, enginetest.EndOf(t.Context(), a, root))
 	_, err = a.Journal.Append(t.Context(), root, 1, entries("a", 1))
 	require.ErrorIs(t, err, session.ErrConflict)
 	require.NoError(t, a.Owners.Release(t.Context(), claim))
 	assert.EqualValues(t, 0, s.query(t, `select count(*) from `+schema+`.logs`))
 
-	_, err = claimed(t.Context(), a, root)
+	_, err = engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	require.NoError(t, a.Close())
 	assert.EqualValues(t, 0, s.query(t, `select count(*) from `+schema+`.logs`))
 
 	a = s.open(t, memberOptions(schema, "a", 0))
-	_, err = claimed(t.Context(), a, root)
+	_, err = engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
 	add(t, a, 0, entries("a", 2))
 	assert.Len(t, heads(), 1)
@@ -238,7 +241,7 @@ func TestEpochsGrowOverRestarts(t *testing.T) {
 	var last session.Claim
 	for range 4 {
 		store := s.open(t, memberOptions(schema, "a", 0))
-		c, err := claimed(t.Context(), store, root)
+		c, err := engine.Claim(t.Context(), store, root)
 		require.NoError(t, err)
 		assert.Greater(t, c.Epoch, last.Epoch)
 		assert.Greater(t, c.Owner.Incarnation, last.Owner.Incarnation)
@@ -359,9 +362,9 @@ func TestMembersBehindAPooler(t *testing.T) {
 		}()
 		t.Cleanup(func() { cancel(); assert.NoError(t, <-ended) })
 	}
-	_, err := claimed(t.Context(), a, root)
+	_, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)
-	_, err = claimed(t.Context(), b, root)
+	_, err = engine.Claim(t.Context(), b, root)
 	require.ErrorIs(t, err, session.ErrOwned)
 	request := session.Request{ID: "1", Root: root, Body: []byte("hey")}
 	answer, err := b.Owners.Call(t.Context(), request)
@@ -387,13 +390,13 @@ func TestMembersBehindAPooler(t *testing.T) {
 func TestFirstClaimsMeet(t *testing.T) {
 	s, schema := theServer(t), freshSchema()
 	const claims = 8
-	for round := range rounds(20, 200) {
+	for round := range enginetest.Rounds(20, 200) {
 		store := s.open(t, memberOptions(schema, fmt.Sprint("p", round), time.Minute))
 		begin, done := make(chan struct{}), make(chan error)
 		for i := range claims {
 			go func() {
 				<-begin
-				_, err := claimed(t.Context(), store, numbered(claims*round+i))
+				_, err := engine.Claim(t.Context(), store, enginetest.Numbered(claims*round+i))
 				done <- err
 			}()
 		}

@@ -2,12 +2,9 @@ package pgstore
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/remote"
 )
 
 // DefaultSchema is the schema of the tables where Options do not name one.
@@ -81,44 +78,12 @@ func (o Options) withDefaults() (Options, error) {
 	if reason := schemaFault(o.Schema); reason != "" {
 		return o, &OptionError{"Schema", fmt.Sprintf("%.80q", o.Schema), reason}
 	}
-	if o.Timeout < time.Second {
-		return o, &OptionError{"Timeout", o.Timeout, "it must be at least one second"}
+	lease, fault := remote.CheckProcess(o.Process, o.Lease, MaxLease, o.Timeout)
+	if fault != nil {
+		return o, (*OptionError)(fault)
 	}
-	switch {
-	case o.Process == "" && o.Lease != 0:
-		return o, &OptionError{"Lease", o.Lease, "it is for a Process, and there is none"}
-	case o.Process == "":
-		return o, nil
-	case o.Lease == 0:
-		o.Lease = session.DefaultLease
-	}
-	if reason := processFault(o.Process); reason != "" {
-		return o, &OptionError{"Process", fmt.Sprintf("%.80q", o.Process), reason}
-	}
-	if o.Lease < time.Second || o.Lease > MaxLease {
-		return o, &OptionError{"Lease", o.Lease, fmt.Sprintf("it must be 1s to %v", MaxLease)}
-	}
+	o.Lease = lease
 	return o, nil
-}
-
-// processFault returns why s cannot be the name of a process, or "".
-func processFault(s string) string {
-	const most = 200
-	if len(s) > most {
-		return fmt.Sprintf("it has %d bytes, at most %d", len(s), most)
-	}
-	if !utf8.ValidString(s) {
-		return "it is not UTF-8"
-	}
-	if strings.TrimSpace(s) == "" {
-		return "it is blank"
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return fmt.Sprintf("it has the character %q", r)
-		}
-	}
-	return ""
 }
 
 // schemaFault returns why s cannot be the name of the schema, or "".

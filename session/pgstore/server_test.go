@@ -7,10 +7,13 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
@@ -32,26 +35,24 @@ var shared struct {
 	err error
 }
 
+// engine is how tests of several processes use a server.
+var engine = enginetest.Engine{
+	Open: func(
+		ctx context.Context, at enginetest.Place, process string, lease time.Duration,
+	) (*session.Store, error) {
+		return pgstore.Open(ctx, at.URL, memberOptions(at.Name, process, lease))
+	},
+	Timeout: pgstore.ErrTimeout, Lease: 3 * time.Second, Dense: true,
+}
+
 func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(childEnv) != "":
-		child()
-		return
-	case os.Getenv(runtimeEnv) != "":
-		runtimeChild()
-		return
-	case os.Getenv(loadEnv) != "":
-		loadChild()
-		return
-	case os.Getenv(movedEnv) != "":
-		movedChild()
-		return
-	}
-	code := m.Run()
-	if shared.err == nil && shared.s != nil {
-		shared.s.Remove()
-	}
-	os.Exit(code) //nolint:forbidigo // that of a test
+	roles := map[string]enginetest.Role{"writer": writerChild, "load": loadChild}
+	//nolint:forbidigo // that of a test
+	os.Exit(enginetest.Main(context.Background(), m, engine, roles, func() {
+		if shared.err == nil && shared.s != nil {
+			shared.s.Remove()
+		}
+	}))
 }
 
 // theServer returns the server that tests share. A test that stops or kills one has its own.
@@ -81,6 +82,26 @@ var schemas atomic.Int64
 
 // freshSchema returns the name of a schema that no other test has.
 func freshSchema() string { return fmt.Sprintf("test_%d_%d", os.Getpid(), schemas.Add(1)) }
+
+// schema returns the name of a schema that no other test has, which goes at the end of the test.
+func (s *server) schema(t testing.TB) string {
+	name := freshSchema()
+	t.Cleanup(func() { s.query(t, `drop schema if exists `+name+` cascade`) })
+	return name
+}
+
+// place returns a schema that no other test has.
+func (s *server) place() enginetest.Place {
+	return enginetest.Place{URL: s.DSN(), Name: freshSchema()}
+}
+
+// killAll kills the server with all its processes.
+func (s *server) killAll() {
+	for _, pid := range s.PIDs() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	<-s.Exited()
+}
 
 // open opens a Store, which is closed at the end of the test.
 func (s *server) open(t testing.TB, o pgstore.Options) *session.Store {

@@ -175,6 +175,7 @@ func appendUntilAdded(
 // TestRestartedServer restarts the server under a Store, which goes on; and once more while another
 // process takes the schema, to which it is lost then.
 func TestRestartedServer(t *testing.T) {
+	t.Parallel()
 	s, o := ownServer(t), pgstore.Options{Schema: freshSchema(), Timeout: 2 * time.Second}
 	store := s.open(t, o)
 	last := add(t, store, 0, entries("a", 1))
@@ -214,6 +215,7 @@ func TestRestartedServer(t *testing.T) {
 // TestServerThatHangs stops the server's processes: no call waits for longer than its time, nor for
 // longer than its ctx.
 func TestServerThatHangs(t *testing.T) {
+	t.Parallel()
 	s, o := ownServer(t), pgstore.Options{Schema: freshSchema(), Timeout: time.Second}
 	store := s.open(t, o)
 	last := add(t, store, 0, entries("a", 1))

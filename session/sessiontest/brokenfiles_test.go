@@ -98,6 +98,7 @@ var brokenFiles = map[string]func(s *brokenFileStore){
 	"nothing":      func(s *brokenFileStore) { s.open = failsForX(s) },
 	"put":          func(s *brokenFileStore) { s.put = stopsAtIdle(s) },
 	"empty file":   func(s *brokenFileStore) { s.put = refusesEmpty(s) },
+	"large file":   func(s *brokenFileStore) { s.put = cutsLarge(s) },
 	"durable":      func(s *brokenFileStore) { s.open = losesOld(s) },
 	"again":        func(s *brokenFileStore) { s.put = refusesKnown(s) },
 	"same at once": func(s *brokenFileStore) { s.put = oneOfEach(s) },
@@ -143,7 +144,17 @@ type closableFiles struct{ *brokenFileStore }
 
 func (closableFiles) Close() error { return nil }
 
+// cutsLarge keeps the beginning of a large file.
+func cutsLarge(s *brokenFileStore) putFunc {
+	return func(
+		ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+	) (session.File, error) {
+		return s.Files.Put(ctx, ref, io.LimitReader(r, int64(batchBytes)), want)
+	}
+}
+
 func TestBrokenFiles(t *testing.T) {
+	batchBytes = 3<<20 + 1<<10 // more than another rule puts, and less than readAhead reads
 	fresh := func() handleMaker[*brokenFileStore] {
 		inner := session.NewMemory().Files
 		return func(nth int) *brokenFileStore { return &brokenFileStore{Files: inner, nth: nth} }

@@ -277,6 +277,9 @@ var brokenCalls = map[string]func(b *brokenOwners){
 	"orphans anew": func(b *brokenOwners) {
 		b.spoilOrphans(func(times, _ int) bool { return times == 1 })
 	},
+	"large request": func(b *brokenOwners) {
+		b.spoilCall(func(r *session.Request) { r.Body = r.Body[:min(len(r.Body), batchBytes-1)] })
+	},
 	"orphaned": func(b *brokenOwners) { b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, false) },
 	"no stampede": func(b *brokenOwners) {
 		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)
@@ -448,6 +451,7 @@ var brokenLanes = map[string]func(b *brokenOwners){
 
 // Each rule fails for an implementation that breaks it.
 func TestBrokenOwners(t *testing.T) {
+	batchBytes = 1 << 20
 	spoilers := make(map[string]func(*brokenOwners))
 	for _, list := range []map[string]func(*brokenOwners){brokenClaims, brokenCalls, brokenLanes} {
 		maps.Copy(spoilers, list)

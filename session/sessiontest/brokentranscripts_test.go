@@ -149,6 +149,8 @@ var brokenTranscripts = map[string]func(s *brokenTranscript){
 	"early stop":   func(s *brokenTranscript) { s.read = keepsYielding(s) },
 	"invalid":      func(s *brokenTranscript) { s.read = takesNegative(s) },
 	"invalid line": func(s *brokenTranscript) { s.append = leavesOutInvalid(s) },
+	"large line":   func(s *brokenTranscript) { s.append = cutsLines(s, batchBytes/2, batchBytes) },
+	"long line":    func(s *brokenTranscript) { s.append = cutsLines(s, batchBytes, 2*batchBytes) },
 	"context":      func(s *brokenTranscript) { s.archive = archivesAnyway(s) },
 	"closed":       nil, // see below
 }
@@ -157,7 +159,23 @@ type closableTranscript struct{ *brokenTranscript }
 
 func (closableTranscript) Close() error { return nil }
 
+// cutsLines keeps only a part of texts from one length to another.
+func cutsLines(s *brokenTranscript, from, to int) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
+		m = slices.Clone(m)
+		for i := range m {
+			if n := len(m[i].Text); n > from-lineRoom/2 && n < to-lineRoom/2 {
+				m[i].Text = m[i].Text[:n/2]
+			}
+		}
+		return s.inner.Append(ctx, ref, after, m...)
+	}
+}
+
 func TestBrokenTranscripts(t *testing.T) {
+	batchBytes = 1 << 20
 	fresh := func() handleMaker[*brokenTranscript] {
 		inner := session.NewMemory().Transcripts
 		return func(nth int) *brokenTranscript { return &brokenTranscript{inner: inner, nth: nth} }

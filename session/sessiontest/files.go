@@ -58,6 +58,7 @@ var fileRules = []fileRule{
 		checkSameAtOnce,
 	},
 	{"at once", "Many goroutines may put different bytes at once.", checkFilesAtOnce},
+	{"large file", "A file may be larger than session.BatchLimit.", checkLargeFile},
 	{
 		"size",
 		"A Put of fewer or of more bytes than want.Size returns ErrFileChanged and keeps nothing.",

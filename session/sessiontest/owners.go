@@ -134,6 +134,11 @@ var ownersRules = []ownersRule{
 		checkAttempt,
 	},
 	{"bad request", "A request without an ID or a tree, or that is too large, is ErrInvalidRequest.", checkBadRequest},
+	{
+		"large request",
+		"A body up to session.RequestLimit comes through as it is, and so does its answer.",
+		checkLargeRequest,
+	},
 	{"orphans", "Orphans yields the trees that are due and that no process has.", checkOrphans},
 	{
 		"orphans all",

@@ -2,13 +2,17 @@ package sessiontest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// batchBytes is how large the batches of these rules are. The tests of the rules make it smaller.
+// batchBytes is how large the batches of these rules are, and the lines, files and requests. The
+// tests of the rules make it smaller.
 var batchBytes = session.BatchLimit / underRace
 
 // bulk is a JSON string of so many bytes, quotes included.
@@ -98,5 +102,94 @@ func checkTooLarge(p *journalProbe) {
 		wantBulk(p, j, rootA, before, after)
 	default:
 		p.fail("append of a batch above the limit: got %v, want ErrInvalidBatch or nil", err)
+	}
+}
+
+// messageOf returns a message whose JSON has so many bytes.
+func messageOf(p *transcriptProbe, size int) session.Message {
+	m := messages("large", 1)[0]
+	text, err := m.AppendJSON(nil)
+	p.must("encode", err)
+	m.Text += strings.Repeat("x", size-len(text))
+	return m
+}
+
+// lineRoom is what a Transcripts may take of [session.BatchLimit] for itself, beside a line.
+const lineRoom = 1 << 10
+
+func checkLargeLine(p *transcriptProbe) {
+	s := p.open()
+	before, large := messages("before", 1)[0], messageOf(p, batchBytes-lineRoom)
+	after := messages("after", 1)[0]
+	last := writeLines(p, s, refA, writeLines(p, s, refA, 0, before), large)
+	s = p.reopen()
+	writeLines(p, s, refA, last, after)
+	wantLargeTexts(p, s, before, large, after)
+}
+
+func checkLongLine(p *transcriptProbe) {
+	s := p.open()
+	before, after := messages("before", 1)[0], messages("after", 1)[0]
+	long := messageOf(p, batchBytes+1)
+	last := writeLines(p, s, refA, 0, before)
+	switch at, err := s.Append(p.ctx, refA, last, after, long); {
+	case err == nil:
+		writeLines(p, s, refA, at, after)
+		wantLargeTexts(p, s, before, after, long, after)
+	case errors.Is(err, session.ErrInvalidLine):
+		writeLines(p, s, refA, last, after)
+		wantLargeTexts(p, s, before, after)
+	default:
+		p.fail("append of a line above the limit: got %v, want ErrInvalidLine or nil", err)
+	}
+}
+
+// wantLargeTexts fails the rule unless a transcript has exactly these messages. It does not quote
+// them.
+func wantLargeTexts(p *transcriptProbe, s session.Transcripts, want ...session.Message) {
+	got := linesOf(p, s, refA, session.LineQuery{})
+	if len(got) != len(want) {
+		p.fail("there are %d lines, want %d", len(got), len(want))
+	}
+	for i := range got {
+		if got[i].Message.Text != want[i].Text {
+			p.fail("line %d was read back as %d bytes, want %d", i, len(got[i].Message.Text),
+				len(want[i].Text))
+		}
+	}
+}
+
+func checkLargeFile(p *fileProbe) {
+	s := p.open()
+	data := bytes.Repeat([]byte("large"), batchBytes/5+1)
+	file, err := s.Put(p.ctx, refA, bytes.NewReader(data), session.File{})
+	p.must("put", err)
+	if want := fileOf(data); file != want {
+		p.fail("put %d bytes: got %+v, want %+v", len(data), file, want)
+	}
+	r, err := p.reopen().Open(p.ctx, refA, file.Hash)
+	p.must("open", err)
+	got, err := io.ReadAll(r)
+	p.must("read", errors.Join(err, r.Close()))
+	if !bytes.Equal(got, data) {
+		p.fail("%d bytes were read back as %d", len(data), len(got))
+	}
+}
+
+func checkLargeRequest(p *ownersProbe) {
+	c := p.open()
+	a, b := c.serve(p, "a", func(_ context.Context, r session.Request) []byte { return r.Body }),
+		c.join(p, "b")
+	a.claim(treeKey("one"))
+	r := session.Request{
+		ID: "1", Root: treeKey("one"), Body: bytes.Repeat([]byte("\xff\x00"), batchBytes/2),
+	}
+	answer, err := b.Call(p.ctx, r)
+	p.must("call with the largest body", err)
+	if !bytes.Equal(answer, r.Body) {
+		p.fail("a body of %d bytes was answered with %d others", len(r.Body), len(answer))
+	}
+	if n := len(a.handled()); n != 1 {
+		p.fail("the request was handled %d times", n)
 	}
 }

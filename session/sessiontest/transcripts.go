@@ -189,6 +189,16 @@ var transcriptRules = []transcriptRule{
 		checkInvalidLine,
 	},
 	{
+		"large line",
+		"A line of a kilobyte less than session.BatchLimit is taken, and read back whole.",
+		checkLargeLine,
+	},
+	{
+		"long line",
+		"A line above session.BatchLimit is taken whole, or refused with ErrInvalidLine, and then nothing has changed.",
+		checkLongLine,
+	},
+	{
 		"context",
 		"A ctx that is done makes Append and Archive do nothing and Read yield its error, and nothing after it.",
 		checkLinesContext,
