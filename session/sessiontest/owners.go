@@ -340,9 +340,20 @@ type ruleLane struct {
 
 func (l ruleLane) Ask(t session.Ticket) { l.p.must("ask for ticket "+t.ID, l.Lane.Ask(t)) }
 
+// claimTries is how often a rule asks for a claim that an engine does not answer for: a busy
+// machine may need longer than the engine waits.
+const claimTries = 3
+
 // claim claims a tree, which must work.
 func (pr *process) claim(root session.Key) session.Claim {
-	c, err := pr.Claim(pr.p.ctx, root)
+	var c session.Claim
+	var err error
+	for range claimTries {
+		c, err = pr.Claim(pr.p.ctx, root)
+		if err == nil || errors.Is(err, session.ErrOwned) || errors.Is(err, session.ErrReplaced) {
+			break
+		}
+	}
 	pr.p.must(fmt.Sprintf("claim %q", root), err)
 	return c
 }

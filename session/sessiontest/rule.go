@@ -48,6 +48,13 @@ func (p *probe[S]) wantIs(doing string, err, target error) {
 	}
 }
 
+// mustNotBe fails the rule if err wraps target.
+func (p *probe[S]) mustNotBe(doing string, err, target error) {
+	if errors.Is(err, target) {
+		p.fail("%s: unexpected error: %w", doing, err)
+	}
+}
+
 // open opens the implementation, as a process that starts would.
 func (p *probe[S]) open() S {
 	s, err := p.opener()

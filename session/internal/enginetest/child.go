@@ -56,7 +56,7 @@ func waitMoreAtOnce() {
 }
 
 // waitersPerProcessor is how many tests that wait a processor has time for.
-const waitersPerProcessor = 4
+const waitersPerProcessor = 3
 
 var saying sync.Mutex
 

@@ -76,7 +76,21 @@ func TestNetworkThatHangs(t *testing.T) {
 	n.SetCut(true)
 	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Millisecond)))
 	require.ErrorIs(t, ask(conn), os.ErrDeadlineExceeded)
-	require.NoError(t, conn.SetDeadline(time.Time{}))
+	read := make(chan error, 1)
+	for _, set := range []func(time.Time) error{conn.SetDeadline, conn.SetReadDeadline} {
+		require.NoError(t, set(time.Now().Add(20*time.Millisecond)))
+		go func() {
+			_, err := conn.Read(make([]byte, 1))
+			read <- err
+		}()
+		select {
+		case err := <-read:
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "a Read does not end with its deadline")
+		}
+		require.NoError(t, conn.SetDeadline(time.Time{}))
+	}
 	require.NoError(t, conn.SetWriteDeadline(time.Now()))
 	require.ErrorIs(t, ask(conn), os.ErrDeadlineExceeded)
 	require.NoError(t, conn.SetWriteDeadline(time.Time{}))
