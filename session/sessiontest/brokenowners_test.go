@@ -281,6 +281,9 @@ var brokenCalls = map[string]func(b *brokenOwners){
 	"no stampede": func(b *brokenOwners) {
 		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)
 	},
+	"orphans met": func(b *brokenOwners) {
+		b.spoilOrphans(func(times, _ int) bool { return times == 1 })
+	},
 	"owners context": func(b *brokenOwners) {
 		b.claim = func(ctx context.Context, root session.Key) (session.Claim, error) {
 			return b.inner.Claim(context.WithoutCancel(ctx), root)
