@@ -269,7 +269,7 @@ var brokenCalls = map[string]func(b *brokenOwners){
 	},
 	"orphans": func(b *brokenOwners) { b.yieldRoots(session.RootQuery{}, true) },
 	"orphans all": func(b *brokenOwners) {
-		b.spoilOrphans(func(_, trees int) bool { return trees <= 50 })
+		b.spoilOrphans(func(_, trees int) bool { return trees <= 30 })
 	},
 	"orphans once": func(b *brokenOwners) {
 		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)

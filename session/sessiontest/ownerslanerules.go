@@ -91,7 +91,7 @@ func checkOrphans(p *ownersProbe) {
 }
 
 // manyOrphans are more trees than an engine need yield at a time.
-const manyOrphans = 100
+const manyOrphans = 60
 
 // watchMany watches so many orphans, with a process that claims none, until all were yielded.
 func (c *cluster) watchMany(p *ownersProbe) *watch {
