@@ -86,9 +86,9 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 	// holds. It goes on until ctx ends or the caller breaks. The caller claims a tree at once or
 	// leaves it: one that is still an orphan after [OrphanAgain] is yielded again, and none is left
 	// out because others before it are not claimed. A tree that Orphans has seen with an owner
-	// meanwhile is a new orphan, so that a caller may get it twice within a minute. After each 16
-	// trees the engine is asked anew, so that what others have claimed meanwhile is left out. An
-	// engine that is out of reach does not end it.
+	// meanwhile, or whose Claim by this process has met one, is a new orphan, so that a caller may
+	// get it twice within a minute. After each 16 trees the engine is asked anew, so that what
+	// others have claimed meanwhile is left out. An engine that is out of reach does not end it.
 	Orphans(ctx context.Context) iter.Seq2[Key, error]
 
 	// Lane returns this process's part in the lane of that name. Its tickets are granted while

@@ -1,4 +1,4 @@
 package pgstore
 
 // Every test has pages of orphans that the kit fills.
-func init() { maxOrphans = 32 } //nolint:gochecknoinits // the tests are of another package
+func init() { maxOrphans = 20 } //nolint:gochecknoinits // the tests are of another package

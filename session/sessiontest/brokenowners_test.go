@@ -269,7 +269,7 @@ var brokenCalls = map[string]func(b *brokenOwners){
 	},
 	"orphans": func(b *brokenOwners) { b.yieldRoots(session.RootQuery{}, true) },
 	"orphans all": func(b *brokenOwners) {
-		b.spoilOrphans(func(_, trees int) bool { return trees <= 50 })
+		b.spoilOrphans(func(_, trees int) bool { return trees <= 30 })
 	},
 	"orphans once": func(b *brokenOwners) {
 		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)
@@ -283,6 +283,9 @@ var brokenCalls = map[string]func(b *brokenOwners){
 	"orphaned": func(b *brokenOwners) { b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, false) },
 	"no stampede": func(b *brokenOwners) {
 		b.yieldRoots(session.RootQuery{DueBefore: time.Now()}, true)
+	},
+	"orphans met": func(b *brokenOwners) {
+		b.spoilOrphans(func(times, _ int) bool { return times == 1 })
 	},
 	"owners context": func(b *brokenOwners) {
 		b.claim = func(ctx context.Context, root session.Key) (session.Claim, error) {

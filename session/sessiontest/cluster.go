@@ -114,6 +114,8 @@ type member struct {
 	cut     bool
 	serving bool
 	lanes   map[string]*clusterLane
+	looking int           // how many calls of Orphans are under way
+	refused []session.Key // claims that met an owner, which Orphans has not taken note of
 }
 
 // Close implements io.Closer.

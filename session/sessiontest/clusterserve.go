@@ -21,6 +21,9 @@ func (m *member) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	}
 	err = m.reach(ctx, func(now time.Time) error {
 		c, err = m.cluster.state.Claim(m.self, root, now)
+		if errors.Is(err, session.ErrOwned) && m.looking > 0 {
+			m.refused = append(m.refused, root)
+		}
 		m.cluster.broadcast() // a request may wait for this owner
 		return err
 	})
@@ -212,6 +215,8 @@ func (s *service) handle(ctx context.Context, r session.Request) {
 func (m *member) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 	return func(yield func(session.Key, error) bool) {
 		var lookout lease.Lookout
+		m.countLooking(1)
+		defer m.countLooking(-1)
 		for {
 			orphans, now, changed, err := m.orphans(ctx)
 			if errors.Is(err, ErrUnreachable) {
@@ -220,6 +225,9 @@ func (m *member) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 			if err != nil {
 				yield(session.Key{}, err)
 				return
+			}
+			for _, root := range m.takeRefused() {
+				lookout.Forget(root)
 			}
 			claim, again := lookout.Look(m.self, orphans, 0, now)
 			for _, root := range claim {
@@ -242,6 +250,23 @@ func (m *member) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 			}
 		}
 	}
+}
+
+// countLooking counts the calls of Orphans.
+func (m *member) countLooking(by int) {
+	m.cluster.mu.Lock()
+	defer m.cluster.mu.Unlock()
+	m.looking += by
+	m.refused = nil
+}
+
+// takeRefused returns the trees that had an owner when this process would claim them.
+func (m *member) takeRefused() []session.Key {
+	m.cluster.mu.Lock()
+	defer m.cluster.mu.Unlock()
+	refused := m.refused
+	m.refused = nil
+	return refused
 }
 
 // orphans returns the trees that are due and on which no claim holds.

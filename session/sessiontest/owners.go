@@ -155,6 +155,11 @@ var ownersRules = []ownersRule{
 		"A tree that had an owner meanwhile is yielded anew, without waiting for OrphanAgain.",
 		checkOrphansAnew,
 	},
+	{
+		"orphans met",
+		"A tree whose claim was refused is yielded anew, however short another process had it.",
+		checkOrphansMet,
+	},
 	{"orphaned", "Orphans yields a tree when its owner has left, or its lease has lapsed.", checkOrphaned},
 	{"no stampede", "Processes that look for orphans at once share them.", checkNoStampede},
 	{"lane limit", "At most as many tickets as the limit have a slot, over all processes.", checkLaneLimit},

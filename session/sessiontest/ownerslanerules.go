@@ -91,7 +91,7 @@ func checkOrphans(p *ownersProbe) {
 }
 
 // manyOrphans are more trees than an engine need yield at a time.
-const manyOrphans = 100
+const manyOrphans = 60
 
 // watchMany watches so many orphans, with a process that claims none, until all were yielded.
 func (c *cluster) watchMany(p *ownersProbe) *watch {
@@ -140,6 +140,35 @@ func checkOrphansAnew(p *ownersProbe) {
 		defer w.mu.Unlock()
 		return w.seen[root] > 1
 	})
+}
+
+func checkOrphansMet(p *ownersProbe) {
+	c := p.open()
+	a, b := c.serve(p, "a", nil), c.serve(p, "b", nil)
+	root := treeKey("one")
+	a.due(root, -time.Hour)
+	var first sync.Once
+	var met error
+	w := b.watch(func(session.Key) {
+		first.Do(func() { // before Orphans looks again
+			claim, err := a.Claim(p.ctx, root)
+			if err == nil {
+				_, met = b.Claim(p.ctx, root)
+				err = a.Release(p.ctx, claim)
+			}
+			if err != nil {
+				met = err
+			}
+		})
+	})
+	defer w.stop()
+	c.until(p, "the orphan, whose claim was refused", 2*c.orphanTime(), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.seen[root] > 1
+	})
+	w.stop()
+	p.wantIs("claim of a tree that another process has", met, session.ErrOwned)
 }
 
 func checkOrphaned(p *ownersProbe) {

@@ -32,6 +32,8 @@ type Owners struct {
 	lost    []session.Claim        // with a lease that the engine has forgotten; not told yet
 	told    []uint64               // epochs of claims that others have taken
 	claimed map[session.Key]uint64 // epochs of the claims that were not released
+	looking int                    // how many calls of Orphans are under way
+	refused []session.Key          // claims that met an owner, which Orphans has not taken note of
 }
 
 // A Store is what an Owners knows of the Store that it belongs to.
@@ -158,6 +160,9 @@ func (o *Owners) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	if begun {
 		o.begin(sent)
 	}
+	if errors.Is(err, session.ErrOwned) && o.looking > 0 {
+		o.refused = append(o.refused, root)
+	}
 	if err != nil {
 		return session.Claim{}, o.wrap("claim", root, err)
 	}
@@ -260,10 +265,15 @@ func (o *Owners) Call(ctx context.Context, r session.Request) (answer []byte, er
 func (o *Owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 	return func(yield func(session.Key, error) bool) {
 		var lookout lease.Lookout
+		o.countLooking(1)
+		defer o.countLooking(-1)
 		err := o.check(ctx)
 		for err == nil {
 			most, woken := o.look(), o.hub.on(orphaned)
 			orphans, behind, now, failed := o.ledger.Orphans(ctx, lookout.Skip())
+			for _, root := range o.takeRefused() {
+				lookout.Forget(root)
+			}
 			if failed == nil {
 				claim, again := lookout.Look(o.self, orphans, behind, now)
 				for _, root := range claim {
@@ -283,6 +293,23 @@ func (o *Owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 		}
 		yield(session.Key{}, fmt.Errorf("%s: orphans: %w", o.name, err))
 	}
+}
+
+// countLooking counts the calls of Orphans.
+func (o *Owners) countLooking(by int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.looking += by
+	o.refused = nil
+}
+
+// takeRefused returns the trees that had an owner when this process would claim them.
+func (o *Owners) takeRefused() []session.Key {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	refused := o.refused
+	o.refused = nil
+	return refused
 }
 
 // Lane implements session.Owners.

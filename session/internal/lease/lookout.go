@@ -25,6 +25,9 @@ type Lookout struct {
 // next page.
 func (l *Lookout) Skip() int { return l.skip }
 
+// Forget has a tree be a new orphan if it is one: the process has learned that it had an owner.
+func (l *Lookout) Forget(root session.Key) { delete(l.next, root) }
+
 // Look takes a page of the orphans that there are, and returns those that p is to claim now, 16 at
 // most, the one first that has waited longest. It also returns when to look again: now if there is
 // more to claim or another page, and zero if there are no orphans. behind is how many orphans stand
