@@ -55,6 +55,7 @@ type transcriptState struct {
 	durable   bool        // the name of the file and its last write are durable, or in the log
 	torn      bool        // there may be bytes beyond the end
 	inherited bool        // the bytes beyond the end are of an earlier process
+	inDir     bool        // the directory was there when the call under way looked
 	corrupt   error       // acknowledged lines beyond the end cannot be read; appends fail
 }
 
@@ -153,7 +154,7 @@ func (t *transcripts) hold(
 	defer t.yield(ref, x)
 	err := t.check(ctx) // the call may have waited for a long time
 	if err == nil {
-		err = t.checkDirs(ref)
+		x.inDir, err = t.checkDirs(ref)
 	}
 	if err == nil {
 		err = f(x)
@@ -227,13 +228,13 @@ func (t *transcripts) rest(ref session.Ref, x *transcriptState) {
 
 // checkDirs returns a *[disk.UnsafeError] if something else has the name of a directory that the
 // file of ref is in. A link there leads to files that need not be those of the Store.
-func (t *transcripts) checkDirs(ref session.Ref) error {
-	for _, dir := range []string{t.dir, filepath.Join(t.dir, agentDir(ref.Key))} {
-		if err := disk.CheckDir(t.fs, dir); err != nil {
-			return err
-		}
+//
+// checkDirs reports whether the directory is there.
+func (t *transcripts) checkDirs(ref session.Ref) (there bool, err error) {
+	if err := disk.CheckDir(t.fs, t.dir); err != nil {
+		return false, err
 	}
-	return nil
+	return disk.HasDir(t.fs, filepath.Join(t.dir, agentDir(ref.Key)))
 }
 
 // noteUnsafe notes for Health how a call for ref has ended.
@@ -281,7 +282,7 @@ func (t *transcripts) Health(ctx context.Context) error {
 
 // tryFile opens the file of ref as a call would that appends, and changes nothing in it.
 func (t *transcripts) tryFile(ref session.Ref) error {
-	if err := t.checkDirs(ref); err != nil {
+	if _, err := t.checkDirs(ref); err != nil {
 		return err
 	}
 	flag := os.O_RDWR
@@ -346,7 +347,7 @@ func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err er
 			var ok bool
 			path := filepath.Join(t.dir, agentDir(ref.Key), name)
 			// Most transcripts are new. To learn that by an open takes twice as long.
-			if _, err = t.fs.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			if _, err = lstatNew(t.fs, path); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			f, ok, err = openTranscript(t.fs, path, ref, flag)
@@ -363,9 +364,12 @@ func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err er
 // lookUp calls f. An fs.ErrNotExist of f is not an error unless the directory of the transcripts is
 // out of reach. A read-only store may see a directory that does not have that one yet.
 func (t *transcripts) lookUp(f func() error) error {
-	_, err := disk.LookUp(t.fs, t.dir, f)
-	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
+	found, err := disk.LookUp(t.fs, t.dir, f)
+	switch {
+	case t.readOnly && errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err == nil && !found:
+		return held(t.fs)
 	}
 	return err
 }
