@@ -35,6 +35,7 @@ type transcripts struct {
 	mu      sync.Mutex
 	known   map[session.Ref]*transcriptState // those in use, or with lines for their files
 	resting map[refID]restingTranscript      // the others that exist and were used; see rest
+	places  map[refID]session.Pos            // the last positions of those that are placed
 	agents  map[string]*agentFiles           // by the name of the directory
 	unsafe  map[session.Ref]bool             // those whose last call was refused
 }
@@ -68,7 +69,6 @@ type restingTranscript struct {
 	second  bool
 	durable bool
 	placed  bool
-	at      session.Pos
 }
 
 // last returns the position of the last line, or 0 if there is none.
@@ -100,7 +100,8 @@ func newTranscripts(
 	return &transcripts{
 		fs: fsys, dir: dir, readOnly: readOnly, release: release, lines: lines,
 		known:   make(map[session.Ref]*transcriptState),
-		resting: make(map[refID]restingTranscript), agents: make(map[string]*agentFiles),
+		resting: make(map[refID]restingTranscript), places: make(map[refID]session.Pos),
+		agents: make(map[string]*agentFiles),
 	}
 }
 
@@ -206,10 +207,12 @@ func (t *transcripts) wake(ref session.Ref) *transcriptState {
 	t.known[ref] = x
 	id := idOfRef(ref)
 	if r, ok := t.resting[id]; ok {
+		x.at = t.places[id]
 		delete(t.resting, id)
+		delete(t.places, id)
 		x.path = filepath.Join(t.dir, agentDir(ref.Key), nameOf(ref, r.second))
 		x.head, x.end, x.second, x.durable = int64(r.head), r.end, r.second, r.durable
-		x.placed, x.at = r.placed, r.at
+		x.placed = r.placed
 	}
 	return x
 }
@@ -220,9 +223,12 @@ func (t *transcripts) rest(ref session.Ref, x *transcriptState) {
 	defer t.mu.Unlock()
 	x.forgotten = true
 	delete(t.known, ref)
-	t.resting[idOfRef(ref)] = restingTranscript{
-		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable,
-		placed: x.placed, at: x.at,
+	id := idOfRef(ref)
+	t.resting[id] = restingTranscript{
+		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable, placed: x.placed,
+	}
+	if x.placed { // few are, and the position of all others is their end
+		t.places[id] = x.at
 	}
 }
 
