@@ -16,8 +16,9 @@ import (
 func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
 	s, err := openOn(fsys, dir, noLock)
 	if err == nil {
-		lines := s.Transcripts.(*transcripts).lines
-		lines.delay, lines.syncs = 0, 1
+		t := s.Transcripts.(*transcripts)
+		t.lines.delay, t.syncs = 0, 1
+		s.Journal.(*journal).syncs = 1
 	}
 	return s, err
 }

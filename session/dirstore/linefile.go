@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -366,19 +365,9 @@ func (t *transcripts) eachUnfiled(
 			look[dir] = sync.OnceValues(func() (bool, error) { return t.checkDirs(ref) })
 		}
 	}
-	errs := make([]error, len(refs))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(refs)); i = next.Add(1) - 1 {
-			errs[i] = t.fileLines(refs[i], look[agentDir(refs[i].Key)], f)
-		}
-	}
-	for range min(atATime, len(refs)) - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
+	errs := severalAtATime(len(refs), atATime, func(i int) error {
+		return t.fileLines(refs[i], look[agentDir(refs[i].Key)], f)
+	})
 	return errors.Join(errs...)
 }
 
@@ -411,7 +400,7 @@ func (t *transcripts) fileLines(
 func (t *transcripts) settleAll() error {
 	var mu sync.Mutex
 	byDir := make(map[string][]session.Ref)
-	err := t.eachUnfiled(true, t.lines.syncs, func(ref session.Ref, x *transcriptState) error {
+	err := t.eachUnfiled(true, t.syncs, func(ref session.Ref, x *transcriptState) error {
 		wrote, err := t.syncLines(ref, x)
 		if wrote {
 			_, dir := t.agentOf(ref)

@@ -30,7 +30,6 @@ type lineLog struct {
 	grown func()        // looks whether the log is to be compacted
 	limit int           // the most bytes of one append of lines that go to the log
 	delay time.Duration // of lines until they are in their file; 0: until they must be
-	syncs int           // how many files are synced at a time before a compaction
 
 	mu      sync.Mutex
 	shut    bool                          // no append of lines begins any more
@@ -64,11 +63,6 @@ const (
 	// maxLoggedLines is the most bytes of one append of lines that go to the log. More of them go
 	// to the file at once: to write them twice would cost more than the sync.
 	maxLoggedLines = 64 << 10
-	// syncsAtATime is how many files are synced at a time before a compaction. A file system makes
-	// several durable at once in the time of one: 500 new files on ext4 took 250 ms one after the
-	// other, each with a sync of their directory, and 50 ms four at a time with one of it. More at
-	// a time gained nothing, and an append to the log waited longer behind them.
-	syncsAtATime = 4
 	// lineSlack is how many bytes of lines the log has before it is compacted for them.
 	lineSlack = 8 << 20
 )
@@ -77,7 +71,6 @@ func newLineLog() *lineLog {
 	return &lineLog{
 		limit:   maxLoggedLines,
 		delay:   lineDelay,
-		syncs:   syncsAtATime,
 		found:   make(map[session.Ref]*foundLines),
 		filings: make(map[session.Ref]*filing),
 		doubted: make(map[session.Ref]error),

@@ -28,6 +28,7 @@ type transcripts struct {
 	readOnly bool
 	release  func() error // called once, at the end of Close
 	lines    *lineLog     // nil: lines go to the files at once
+	syncs    int          // how many files are synced at a time before a compaction
 	closing  sync.Once
 	closed   atomic.Bool
 	writers  sync.WaitGroup // calls that may write; none is added once closed is set
@@ -99,6 +100,7 @@ func newTranscripts(
 ) *transcripts {
 	return &transcripts{
 		fs: fsys, dir: dir, readOnly: readOnly, release: release, lines: lines,
+		syncs:   syncsAtATime,
 		known:   make(map[session.Ref]*transcriptState),
 		resting: make(map[refID]restingTranscript), places: make(map[refID]session.Pos),
 		agents: make(map[string]*agentFiles),
