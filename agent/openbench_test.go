@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,11 +32,13 @@ func BenchmarkOpenOverIdleChats(b *testing.B) {
 		}
 	}
 	few, many := b.TempDir(), b.TempDir()
-	answerChats(b, few, 1)
-	answerChats(b, many, chats)
+	answerChat(b, few)
+	answerChat(b, many)
+	copyChat(b, many, chats)
 	for _, dir := range []string{few, many} {
 		rest(b, dir)
 	}
+	checkCopy(b, many, chats)
 	var open, reply [2]time.Duration
 	for b.Loop() {
 		for i, dir := range []string{few, many} {
@@ -50,7 +53,7 @@ func BenchmarkOpenOverIdleChats(b *testing.B) {
 }
 
 func benchChat(n int) session.Key {
-	return session.Must(session.NamedKey("main", fmt.Sprint("chat-", n)))
+	return session.Must(session.NamedKey("main", fmt.Sprintf("chat-%06d", n)))
 }
 
 // openChats opens a directory, and returns what closes it.
@@ -81,32 +84,96 @@ func openChats(b *testing.B, dir string) (rt *agent.Runtime, end func()) {
 	}
 }
 
-// answerChats has a turn in each of so many chats.
-func answerChats(b *testing.B, dir string, chats int) {
+// answerChat has a turn in the first chat of a directory.
+func answerChat(b *testing.B, dir string) {
 	rt, end := openChats(b, dir)
 	defer end()
+	if _, err := rt.Session(benchChat(1)).PostAndWait(b.Context(),
+		agent.Incoming{Text: "hello"}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// copyChat gives a directory so many chats, which are like the first one but for their keys and
+// session ids. These have one length, so that the positions in the log are right. A turn in each
+// would take a quarter of an hour for 100,000.
+func copyChat(b *testing.B, dir string, chats int) {
+	store, err := dirstore.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	must := func(err error) {
+		if err != nil {
+			b.Error(err)
+		}
+	}
+	defer func() { must(store.Close()) }()
+	first, ctx := benchChat(1), b.Context()
+	var id string
+	for ref, err := range store.Transcripts.(session.TranscriptsLister).Refs(ctx) {
+		must(err)
+		id = ref.SessionID
+	}
+	var log []string
+	for e, err := range store.Journal.Read(ctx, first, 0) {
+		must(err)
+		text, err := e.Payload.AppendJSON(nil)
+		must(err)
+		log = append(log, string(text))
+	}
+	var lines []session.Message
+	ref := session.Ref{Key: first, SessionID: id}
+	for l, err := range store.Transcripts.Read(ctx, ref, session.LineQuery{}) {
+		must(err)
+		lines = append(lines, l.Message)
+	}
 	var next atomic.Int64
-	var people sync.WaitGroup
-	for range min(64, chats) {
-		people.Go(func() {
-			for n := next.Add(1); n <= int64(chats); n = next.Add(1) {
-				if _, err := rt.Session(benchChat(int(n))).PostAndWait(b.Context(),
-					agent.Incoming{Text: "hello"}); err != nil {
-					b.Error(err)
-					return
+	var writers sync.WaitGroup
+	for range 64 {
+		writers.Go(func() {
+			for n := next.Add(1) + 1; n <= int64(chats) && !b.Failed(); n = next.Add(1) + 1 {
+				to := session.Ref{Key: benchChat(int(n)), SessionID: session.NewID()}
+				renamed := strings.NewReplacer(first.String(), to.Key.String(), id, to.SessionID)
+				batch := session.Batch{ID: session.BatchID(session.NewID())}
+				for _, text := range log {
+					payload := session.Raw(renamed.Replace(text))
+					batch.Entries = append(batch.Entries, session.Entry{Payload: payload})
 				}
+				_, err := store.Transcripts.(session.Carrier).AppendWith(
+					ctx, to.Key, to, 0, lines...)
+				must(err)
+				_, err = store.Journal.Append(ctx, to.Key, 0, batch)
+				must(err)
 			}
 		})
 	}
-	people.Wait()
+	writers.Wait()
 }
 
-// rest has another chat answered again and again until the other ones are at rest: their trees have
-// left the log.
+// checkCopy has the last chat answered, which must go on where the first one was.
+func checkCopy(b *testing.B, dir string, chats int) {
+	rt, end := openChats(b, dir)
+	defer end()
+	last := rt.Session(benchChat(chats))
+	if _, err := last.PostAndWait(b.Context(), agent.Incoming{Text: "hello"}); err != nil {
+		b.Fatal(err)
+	}
+	page, err := last.History(b.Context(), agent.HistoryQuery{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(page.Lines) != 4 {
+		b.Fatalf("a copied chat has %d lines after its second turn, want 4", len(page.Lines))
+	}
+}
+
+// rest has another chat answered now and then until the other ones are at rest: their trees have
+// left the log. A compaction that is under way has what it needs, and each answer would be another
+// tail of the log.
 func rest(b *testing.B, dir string) {
 	rt, end := openChats(b, dir)
 	defer end()
-	for {
+	for tick := time.Tick(50 * time.Millisecond); ; <-tick {
 		if _, err := rt.Session(benchChat(0)).PostAndWait(b.Context(),
 			agent.Incoming{Text: "hello"}); err != nil {
 			b.Fatal(err)

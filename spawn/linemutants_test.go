@@ -52,8 +52,31 @@ var lineMutants = []mutant{
 	{
 		"lines: the name of a file is synced before its frames are dropped",
 		"../session/dirstore/linefile.go",
-		"\tif err = t.fs.SyncDir(dir); err != nil {\n\t\treturn err\n\t}\n\tt.lines.settled(ref)\n",
-		"\tt.lines.settled(ref)\n", "../session/dirstore", "TestLinesSurvivePowerLoss",
+		"\t\tdirErr := t.fs.SyncDir(dir)\n", "\t\t_, dirErr := dir, error(nil)\n",
+		"../session/dirstore", "TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: the name of one file is synced before its frames are dropped",
+		"../session/dirstore/linefile.go",
+		"\tif err = t.fs.SyncDir(dir); err != nil {\n", "\tif _ = dir; err != nil {\n",
+		"../session/dirstore", "TestLinesAreGroundedFirst|TestLinesSurvivePowerLoss",
+	},
+	{
+		"lines: what comes while names are synced stays in the log", "../session/dirstore/lines.go",
+		"f.spans, f.written, f.synced = f.spans[f.covered:], false, false",
+		"f.spans, f.written, f.synced = nil, false, false",
+		"../session/dirstore", "TestLinesThatComeDuringASyncOfTheirDirectory",
+	},
+	{
+		"lines: names that could not be synced keep their frames", "../session/dirstore/linefile.go",
+		"\t\tif dirErr == nil {\n", "\t\tif true {\n",
+		"../session/dirstore", "TestDirectoryThatCannotBeSynced",
+	},
+	{
+		"lines: a file that was written to since its sync is synced again",
+		"../session/dirstore/lines.go",
+		"f.written, f.second, f.synced = true, second, false", "f.written, f.second = true, second",
+		"../session/dirstore", "TestLinesThatComeDuringASyncOfTheirDirectory",
 	},
 	{
 		"lines: a compaction keeps the frames that are needed", "../session/dirstore/lines.go",

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,34 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A table is measured alone if -table names it.
+func TestOneTable(t *testing.T) {
+	var out strings.Builder
+	args := []string{"-rounds", "1", "-scale", "1", "-table", "disk"}
+	require.NoError(t, run(t.Context(), args, &out))
+	require.Contains(t, out.String(), "| on disk")
+	require.NotContains(t, out.String(), "| in memory")
+	require.Error(t, run(t.Context(), append(args[:4:4], "-table", "tape"), &out))
+}
+
+// What one column has written is there while the next is measured.
+func TestNothingIsRemovedBetweenColumns(t *testing.T) {
+	base, seen := t.TempDir(), 0
+	look := func(ctx context.Context, dir string, n int) (job, error) {
+		entries, err := os.ReadDir(filepath.Dir(filepath.Dir(dir)))
+		if err != nil {
+			return nil, err
+		}
+		seen = len(entries)
+		return openGoroutines(ctx, dir, n)
+	}
+	columns := []column{{"one", 1, 1, 1}, {"two", 1, 1, 1}}
+	looking := table{columns: columns, rows: []workload{{"look", "", look}}}
+	_, err := looking.measure(t.Context(), base, 1)
+	require.NoError(t, err)
+	require.Equal(t, 2, seen)
 }
 
 func TestBadArguments(t *testing.T) {
@@ -59,7 +89,7 @@ func TestWorkloadThatFails(t *testing.T) {
 		columns: []column{{"one", 1, 1, 1}, {"two", 1, 1, 1}},
 		rows:    []workload{{"good", "", openGoroutines}, {"bad", "", open}, {"worse", "", open}},
 	}
-	_, err := broken.measure(t.Context(), 3)
+	_, err := broken.measure(t.Context(), t.TempDir(), 3)
 	require.ErrorIs(t, err, errBroken)
 	require.ErrorContains(t, err, "worse")
 	require.Equal(t, 2, closed)

@@ -38,14 +38,18 @@ type cell struct {
 func (c *cell) median() time.Duration { return c.rounds[len(c.rounds)/2] }
 
 // measure has all workloads take turns, round by round. The first round warms them up and does not
-// count.
-func (t *table) measure(ctx context.Context, rounds int) ([][]cell, error) {
+// count. What they write stays in base: see run.
+func (t *table) measure(ctx context.Context, base string, rounds int) ([][]cell, error) {
 	cells := make([][]cell, len(t.rows))
 	for i := range cells {
 		cells[i] = make([]cell, len(t.columns))
 	}
 	for at, c := range t.columns {
-		err := t.measureColumn(ctx, c, rounds, func(row int) *cell { return &cells[row][at] })
+		dir, err := os.MkdirTemp(base, "")
+		if err == nil {
+			cellOf := func(row int) *cell { return &cells[row][at] }
+			err = t.measureColumn(ctx, dir, c, rounds, cellOf)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -54,12 +58,8 @@ func (t *table) measure(ctx context.Context, rounds int) ([][]cell, error) {
 }
 
 func (t *table) measureColumn(
-	ctx context.Context, c column, rounds int, cellOf func(row int) *cell,
+	ctx context.Context, base string, c column, rounds int, cellOf func(row int) *cell,
 ) (err error) {
-	base, err := os.MkdirTemp("", "benchmarks")
-	if err != nil {
-		return err
-	}
 	jobs := make([]job, len(t.rows))
 	defer func() {
 		for _, j := range jobs {
@@ -67,7 +67,6 @@ func (t *table) measureColumn(
 				err = errors.Join(err, j.close(ctx))
 			}
 		}
-		err = errors.Join(err, os.RemoveAll(base))
 	}()
 	for i, w := range t.rows {
 		dir := filepath.Join(base, strconv.Itoa(i))

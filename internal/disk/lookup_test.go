@@ -36,14 +36,18 @@ func TestLookUpTellsMissingFromUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 
 	require.NoError(t, os.Rename(dir, away))
-	calls := 0
-	found, err = disk.LookUp(disk.OS(), dir, func() error {
+	_, err = disk.LookUp(disk.OS(), dir, func() error {
 		err := look()
-		if calls++; calls == 1 {
-			require.NoError(t, os.Rename(away, dir))
-		}
+		require.NoError(t, os.Rename(away, dir))
 		return err
 	})
-	require.NoError(t, err)
-	assert.True(t, found, "dir came back between f and Lstat")
+	require.ErrorIs(t, err, fs.ErrNotExist, "dir is away, and would come back while f looks")
+	if _, err = os.Lstat(dir); err != nil {
+		require.NoError(t, os.Rename(away, dir))
+	}
+	_, err = disk.LookUp(disk.OS(), dir, func() error {
+		require.NoError(t, os.Rename(dir, away))
+		return look()
+	})
+	require.ErrorIs(t, err, fs.ErrNotExist, "dir goes away before f looks")
 }

@@ -101,16 +101,22 @@ func OpenDir(name string) (*os.File, error) {
 // CheckDir returns an *[UnsafeError] if something else than a directory has the name, such as a
 // link. A name that does not exist is not an error.
 func CheckDir(fsys FS, name string) error {
+	_, err := HasDir(fsys, name)
+	return err
+}
+
+// HasDir is CheckDir, and reports whether there is a directory.
+func HasDir(fsys FS, name string) (bool, error) {
 	info, err := fsys.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	case !info.IsDir():
-		return &UnsafeError{Path: name, Reason: kindReason(info.Mode(), "directory")}
+		return false, &UnsafeError{Path: name, Reason: kindReason(info.Mode(), "directory")}
 	}
-	return nil
+	return true, nil
 }
 
 // IsPlain reports whether info is that of a regular file of a length, with one name, which belongs

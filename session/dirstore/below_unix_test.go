@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
@@ -232,4 +233,37 @@ func TestViewLeavesPermissionsAsTheyAre(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fs.FileMode(0o777), info.Mode().Perm(), path)
 	}
+}
+
+// A lookingFS notes the permissions of the directory in which it makes a file.
+type lookingFS struct {
+	disk.FS
+	saw *fs.FileMode
+}
+
+func (x lookingFS) OpenFile(name string, flag int) (disk.File, error) {
+	if flag&os.O_EXCL != 0 {
+		info, err := os.Stat(filepath.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		*x.saw = info.Mode().Perm()
+	}
+	return x.FS.OpenFile(name, flag)
+}
+
+// The directory of an agent is closed to others before a file is made in it.
+func TestDirectoryOfANewFileIsClosedToOthers(t *testing.T) {
+	var saw fs.FileMode
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := dirstore.OpenLockedOn(lookingFS{disk.OS(), &saw}, dir)
+	require.NoError(t, err)
+	appendTexts(t, s, testRef("one"), 0, "a line")
+	file(t, s, testRef("one"))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "sessions", "main"), 0o755))
+	appendTexts(t, s, testRef("two"), 0, "a line")
+	saw = 0
+	file(t, s, testRef("two"))
+	require.Equal(t, fs.FileMode(0o700), saw)
+	require.NoError(t, s.Close())
 }

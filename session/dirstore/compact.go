@@ -3,6 +3,8 @@ package dirstore
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -150,13 +152,24 @@ func (j *journal) moveIdleTrees() error {
 	if err := j.idle.members.add(j.entriesOf(trees)); err != nil {
 		return err
 	}
-	var errs []error
-	for l, frames := range trees {
-		if j.closed.Load() {
+	logs := slices.Collect(maps.Keys(trees))
+	prepared := severalAtATime(len(logs), 1, func(i int) error {
+		return j.idle.prepare(logs[i].Root)
+	})
+	errs := severalAtATime(len(logs), j.syncs, func(i int) error {
+		switch {
+		case j.closed.Load():
 			return session.ErrClosed
+		case prepared[i] != nil:
+			return prepared[i]
 		}
-		if err := j.idle.write(l.Root, view, frames); err != nil {
-			errs = append(errs, err)
+		return j.idle.write(logs[i].Root, view, trees[logs[i]])
+	})
+	if j.closed.Load() {
+		return session.ErrClosed
+	}
+	for i, l := range logs {
+		if errs[i] != nil {
 			delete(trees, l)
 		}
 	}

@@ -13,6 +13,38 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
+// A tree whose idle log, or the directory of it, cannot be written stays in the log. The others
+// leave it.
+func TestTreeWhoseIdleLogCannotBeWrittenStays(t *testing.T) {
+	for _, kind := range []disktest.OpKind{disktest.OpSync, disktest.OpMkdir} {
+		t.Run(string(kind), func(t *testing.T) {
+			d := disktest.New()
+			s := openOn(t, d)
+			m := make(journalModel)
+			for i := range 3 {
+				b := batchOf(time.Time{}, false, "x")
+				_, err := s.Journal.Append(t.Context(), treeKey(i), 0, b)
+				require.NoError(t, err)
+				m[treeKey(i)] = m.log(treeKey(i)).after(b)
+			}
+			failed := false
+			d.Hook(func(op disktest.Op) error {
+				below := strings.HasPrefix(op.Name, "/journal/idle/")
+				if below && op.Kind == kind && !failed {
+					failed = true
+					return errDiskFull
+				}
+				return nil
+			})
+			require.ErrorIs(t, dirstore.MoveIdleTrees(s), errDiskFull)
+			d.Hook(nil)
+			_, trees := dirstore.LogSize(s)
+			require.Equal(t, 1, trees)
+			m.verify(t, s, "after")
+		})
+	}
+}
+
 // A tree that gets a batch while it moves to the idle logs stays in the log. Its idle log is out of
 // date already.
 func TestAppendDuringCompactionKeepsTreeInLog(t *testing.T) {

@@ -11,16 +11,20 @@ import (
 )
 
 // OpenOn is Open on another file system, without a lock. Lines are written to their files when they
-// must be, and not after a time, so that each run of a test is like another.
+// must be, and not after a time, and files are synced one after the other, so that each run of a
+// test is like another.
 func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
 	s, err := openOn(fsys, dir, noLock)
 	if err == nil {
-		s.Transcripts.(*transcripts).lines.delay = 0
+		t := s.Transcripts.(*transcripts)
+		t.lines.delay, t.syncs = 0, 1
+		s.Journal.(*journal).syncs = 1
 	}
 	return s, err
 }
 
-// OpenTimedOn is OpenOn with lines that are written to their files after a time.
+// OpenTimedOn is OpenOn with lines that are written to their files after a time, and with files
+// that are synced several at a time.
 func OpenTimedOn(fsys disk.FS, dir string) (*session.Store, error) {
 	return openOn(fsys, dir, noLock)
 }

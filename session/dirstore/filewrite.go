@@ -102,7 +102,7 @@ func (f *files) makeDir(ref session.Ref, dir string) error {
 			return nil
 		}
 	}
-	parent, err := f.t.makeAgentDir(ref)
+	parent, err := f.t.makeAgentDir(ref, false)
 	if err == nil {
 		err = disk.MakeDir(f.t.fs, parent, dir)
 	}

@@ -161,20 +161,24 @@ type heldFS struct {
 
 // OpenFile implements [disk.FS].
 func (x heldFS) OpenFile(name string, flag int) (disk.File, error) {
-	writing := flag&(os.O_RDWR|os.O_WRONLY|os.O_CREATE|os.O_TRUNC) != 0
-	if writing {
+	// A call that only opens a file changes nothing. What it writes then is another call.
+	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
 		if err := x.hold.check(); err != nil {
 			return nil, err
 		}
 	}
-	if err := x.secure(name); err != nil {
+	used := name
+	if flag&os.O_EXCL != 0 { // nothing has the name, or the call fails
+		used = filepath.Dir(name)
+	}
+	if err := x.secure(used); err != nil {
 		return nil, err
 	}
 	f, err := x.FS.OpenFile(name, flag)
 	if err != nil {
 		return nil, x.hold.explain(err)
 	}
-	if writing {
+	if flag&(os.O_RDWR|os.O_WRONLY|os.O_CREATE|os.O_TRUNC) != 0 {
 		f = heldFile{f, x.hold}
 	}
 	return f, nil
@@ -239,6 +243,25 @@ func (x heldFS) ReadDir(name string) ([]fs.DirEntry, error) {
 func (x heldFS) Lstat(name string) (fs.FileInfo, error) {
 	info, err := x.FS.Lstat(name)
 	return info, x.hold.explain(err)
+}
+
+// lstatNew is Lstat for a name that is most likely free. It does not ask why there is nothing: that
+// would be two more looks at the disk for each new name. The caller calls held where it matters.
+func lstatNew(fsys disk.FS, name string) (fs.FileInfo, error) {
+	if x, ok := fsys.(heldFS); ok {
+		fsys = x.FS
+	}
+	return fsys.Lstat(name)
+}
+
+// held returns the *[LostError] of a directory that this process does not hold any more, or nil.
+func held(fsys disk.FS) error {
+	if x, ok := fsys.(heldFS); ok {
+		if lost, ok := errors.AsType[*LostError](x.hold.check()); ok {
+			return lost
+		}
+	}
+	return nil
 }
 
 // A heldFile is a file of a heldFS that is open for writing.

@@ -125,11 +125,9 @@ func parseIdleHead(b []byte) (session.Head, error) {
 	return session.Head{Root: root, Last: session.Seq(last)}, err
 }
 
-// write writes the batches at these places to the idle log of root, and replaces the one before.
-// The file is durable after sync.
-func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) error {
-	name := x.path(root)
-	shard := filepath.Dir(name)
+// prepare makes the directory of the idle log of root. It is not safe for concurrent use.
+func (x *idleLogs) prepare(root session.Key) error {
+	shard := filepath.Dir(x.path(root))
 	for _, d := range []string{x.dir, shard} {
 		if x.made[d] {
 			continue
@@ -141,7 +139,13 @@ func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) e
 		x.removeTemporary(d)
 	}
 	x.unsynced[shard] = true
-	return wal.WriteFile(x.fs, name, func(w *wal.Writer) error {
+	return nil
+}
+
+// write writes the batches at these places to the idle log of root, and replaces the one before.
+// Its directory is prepared. The file is durable after sync.
+func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) error {
+	return wal.WriteFile(x.fs, x.path(root), func(w *wal.Writer) error {
 		head := binary.AppendUvarint(nil, uint64(frames[len(frames)-1].last()))
 		if _, err := w.Append(frameIdleHead, append(head, root.String()...)); err != nil {
 			return err

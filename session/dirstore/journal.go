@@ -24,6 +24,7 @@ type journal struct {
 	idle     idleLogs
 	due      due.Index[session.Key, session.Seq]
 	maxBatch int          // the most bytes of a batch as it is written
+	syncs    int          // how many idle logs are written at a time
 	hold     *hold        // of the directory; nil if the journal is read-only
 	release  func() error // called once, at the end of Close
 	lines    *lineLog     // the lines of transcripts in the log
@@ -83,6 +84,7 @@ func (l *treeLog) liveBytes() int64 {
 func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 	return &journal{
 		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release,
+		syncs:       syncsAtATime,
 		logs:        make(map[session.Key]*treeLog),
 		members:     make(map[keyID][]*treeLog),
 		parsedRoots: make(map[string]session.Key), slack: defaultSlack,

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -49,7 +50,7 @@ func (t *transcripts) isIntact(x *transcriptState) bool {
 func (t *transcripts) beginInLog(
 	ref session.Ref, x *transcriptState, root session.Key, head, lines []byte, placed bool,
 ) (session.Pos, error) {
-	if _, err := t.makeAgentDir(ref); err != nil {
+	if _, err := t.makeAgentDir(ref, x.inDir); err != nil {
 		return 0, err
 	}
 	path, second, err := t.reserve(ref)
@@ -128,7 +129,7 @@ func (t *transcripts) fileForLines(
 	ref session.Ref, x *transcriptState,
 ) (*transcriptFile, error) {
 	if x.filed() == 0 {
-		if _, err := t.makeAgentDir(ref); err != nil {
+		if _, err := t.makeAgentDir(ref, x.inDir); err != nil {
 			return nil, err
 		}
 		flag := os.O_RDWR | os.O_CREATE | os.O_EXCL
@@ -164,36 +165,47 @@ func (t *transcripts) putBack(ref session.Ref, x *transcriptState) {
 	x.pending = nil
 }
 
-// settle makes all lines of a transcript durable in its file. After a sync of the file that has
-// failed, the system may think that the bytes are on the disk, and a later sync may succeed
-// falsely. So the log keeps the lines until the directory is opened again, which writes them once
-// more.
+// settle makes all lines of a transcript durable in its file.
 func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
-	if err := t.flush(ref, x); err != nil {
+	wrote, err := t.syncLines(ref, x)
+	if err != nil || !wrote {
 		return err
+	}
+	_, dir := t.agentOf(ref)
+	if err = t.fs.SyncDir(dir); err != nil {
+		return err
+	}
+	t.lines.settled(ref)
+	return nil
+}
+
+// syncLines is settle, but leaves it to the caller to make the name of the file durable if it
+// returns true. After a sync of the file that has failed, the system may think that the bytes are
+// on the disk, and a later sync may succeed falsely. So the log keeps the lines until the directory
+// is opened again, which writes them once more.
+func (t *transcripts) syncLines(ref session.Ref, x *transcriptState) (wrote bool, err error) {
+	if err := t.flush(ref, x); err != nil {
+		return false, err
 	}
 	name, err := t.lines.unsynced(ref)
 	if err != nil || name == "" {
-		return err
+		return false, err
 	}
 	_, dir := t.agentOf(ref)
 	path := filepath.Join(dir, name)
 	f, err := t.fs.OpenFile(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, dir) {
 		t.lines.settled(ref) // another program has removed it
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err = errors.Join(f.Sync(), f.Close()); err != nil {
-		return t.lines.doubt(ref, err)
+		return false, t.lines.doubt(ref, err)
 	}
-	if err = t.fs.SyncDir(dir); err != nil {
-		return err
-	}
-	t.lines.settled(ref)
-	return nil
+	t.lines.synced(ref)
+	return true, nil
 }
 
 // ground settles a transcript, and has the log say so. So the next Open does not compare what is
@@ -221,7 +233,7 @@ func (t *transcripts) restore(ref session.Ref) (*foundLines, error) {
 	if err := t.lines.sink(ref); err != nil {
 		return nil, logError(err)
 	}
-	dir, err := t.makeAgentDir(ref)
+	dir, err := t.makeAgentDir(ref, false)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +333,7 @@ func (t *transcripts) writeLater() {
 func (t *transcripts) writeLines() {
 	l := t.lines
 	defer l.writer.Done()
-	l.fail(t.eachUnfiled(false, t.flush))
+	l.fail(t.eachUnfiled(false, 1, t.flush))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = nil
@@ -342,38 +354,69 @@ func (l *lineLog) stopWriting() {
 }
 
 // eachUnfiled calls f for each transcript whose lines are not all in its file, and with unsynced
-// also for those whose file is not durable. It returns their errors.
+// also for those whose file is not durable. So many calls run at a time. It returns their errors.
 func (t *transcripts) eachUnfiled(
-	unsynced bool, f func(session.Ref, *transcriptState) error,
+	unsynced bool, atATime int, f func(session.Ref, *transcriptState) error,
 ) error {
-	var errs []error
-	for _, ref := range t.lines.unfiled(unsynced) {
-		x, _ := t.acquire(nil, ref)
-		t.lines.mu.Lock()
-		delete(t.lines.waiting, ref)
-		t.lines.mu.Unlock()
-		err := t.checkDirs(ref)
-		if err == nil {
-			_, err = t.restore(ref)
+	refs := t.lines.unfiled(unsynced)
+	look := make(map[string]func() (bool, error)) // each directory is looked at once
+	for _, ref := range refs {
+		if dir := agentDir(ref.Key); look[dir] == nil {
+			look[dir] = sync.OnceValues(func() (bool, error) { return t.checkDirs(ref) })
 		}
-		if err == nil {
-			err = f(ref, x)
-		}
-		if err != nil {
-			errs = append(errs, t.wrapError(ref, "write to its file", err))
-			t.lines.mu.Lock()
-			t.lines.waiting[ref] = true
-			t.lines.mu.Unlock()
-		}
-		t.yield(ref, x)
 	}
+	errs := severalAtATime(len(refs), atATime, func(i int) error {
+		return t.fileLines(refs[i], look[agentDir(refs[i].Key)], f)
+	})
 	return errors.Join(errs...)
 }
 
+// fileLines calls f for a transcript, which is waiting still if that fails.
+func (t *transcripts) fileLines(
+	ref session.Ref, look func() (bool, error), f func(session.Ref, *transcriptState) error,
+) (err error) {
+	x, _ := t.acquire(nil, ref)
+	defer t.yield(ref, x)
+	t.lines.mu.Lock()
+	delete(t.lines.waiting, ref)
+	t.lines.mu.Unlock()
+	if x.inDir, err = look(); err == nil {
+		_, err = t.restore(ref)
+	}
+	if err == nil {
+		err = f(ref, x)
+	}
+	if err == nil {
+		return nil
+	}
+	t.lines.mu.Lock()
+	defer t.lines.mu.Unlock()
+	t.lines.waiting[ref] = true
+	return t.wrapError(ref, "write to its file", err)
+}
+
 // settleAll makes the files of all transcripts durable, as far as that can be done. What cannot be
-// settled stays in the log.
+// settled stays in the log. A directory is synced once for all of its files.
 func (t *transcripts) settleAll() error {
-	err := t.eachUnfiled(true, t.settle)
+	var mu sync.Mutex
+	byDir := make(map[string][]session.Ref)
+	err := t.eachUnfiled(true, t.syncs, func(ref session.Ref, x *transcriptState) error {
+		wrote, err := t.syncLines(ref, x)
+		if wrote {
+			_, dir := t.agentOf(ref)
+			mu.Lock()
+			defer mu.Unlock()
+			byDir[dir] = append(byDir[dir], ref)
+		}
+		return err
+	})
+	for dir, refs := range byDir {
+		dirErr := t.fs.SyncDir(dir)
+		if dirErr == nil {
+			t.lines.named(refs)
+		}
+		err = errors.Join(err, dirErr)
+	}
 	t.lines.fail(err)
 	return err
 }
@@ -386,7 +429,8 @@ func (t *transcripts) fileNow(ref session.Ref) {
 	}
 	x, _ := t.acquire(nil, ref)
 	defer t.yield(ref, x)
-	if t.checkDirs(ref) == nil {
+	var err error
+	if x.inDir, err = t.checkDirs(ref); err == nil {
 		if _, err := t.restore(ref); err == nil {
 			_ = t.flush(ref, x)
 		}

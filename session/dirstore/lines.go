@@ -52,6 +52,8 @@ type filing struct {
 	spans   []wal.Span // of the frames that are needed: the file may lack their lines
 	framed  bool       // the log has frames of it, needed or not
 	written bool       // lines were written to the file, and not synced
+	synced  bool       // the file was synced since, and its name may not be durable
+	covered int        // how many of the spans that sync has covered, if synced is set
 	second  bool       // the file has the second of its names
 }
 
@@ -300,9 +302,35 @@ func (l *lineLog) settled(ref session.Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.filing(ref); f.framed {
-		f.spans, f.written = nil, false
+		f.spans, f.written, f.synced = nil, false, false
 	} else {
 		delete(l.filings, ref)
+	}
+}
+
+// synced says that the file of a transcript has all of its lines, and was synced. It is settled
+// when named is called, once its name is durable.
+func (l *lineLog) synced(ref session.Ref) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.filing(ref)
+	f.synced, f.covered = true, len(f.spans)
+}
+
+// named says that the names of files are durable. Lines that have come to a transcript since synced
+// was called are not settled, nor is a file that was written to since.
+func (l *lineLog) named(refs []session.Ref) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ref := range refs {
+		f := l.filings[ref]
+		if f == nil || !f.synced {
+			continue
+		}
+		f.spans, f.written, f.synced = f.spans[f.covered:], false, false
+		if len(f.spans) == 0 && !f.framed {
+			delete(l.filings, ref)
+		}
 	}
 }
 
@@ -312,7 +340,7 @@ func (l *lineLog) filed(ref session.Ref, second bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.filing(ref)
-	f.written, f.second = true, second
+	f.written, f.second, f.synced = true, second, false
 }
 
 // unsynced returns the name of the file of a transcript if it was written and not synced, or "".

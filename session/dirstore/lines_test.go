@@ -426,3 +426,90 @@ func TestCarriedLinesOutliveAFailedBatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"first"}, lineTexts(t, openOn(t, afterCrash(d)), ref))
 }
+
+// The names of all files of a directory become durable with one sync of it.
+func TestFilesShareTheSyncOfTheirDirectory(t *testing.T) {
+	d := disktest.New()
+	s, err := dirstore.OpenTimedOn(d, "/")
+	require.NoError(t, err)
+	var refs []session.Ref
+	for i := range 30 {
+		refs = append(refs, testRef(fmt.Sprint("chat", i)))
+		appendTexts(t, s, refs[i], 0, "a line")
+	}
+	syncs := 0
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpSyncDir && op.Name == "/sessions/main" {
+			syncs++
+		}
+		return nil
+	})
+	require.NoError(t, dirstore.Compact(s))
+	require.Equal(t, 1, syncs)
+	d.Hook(nil)
+	after := openOn(t, afterCrash(d))
+	for _, ref := range refs {
+		require.Equal(t, []string{"a line"}, lineTexts(t, after, ref))
+	}
+	require.NoError(t, s.Close())
+}
+
+// What comes to a transcript while the directory of its file is synced stays in the log: lines that
+// wait for their file, and lines that are in it and not synced.
+func TestLinesThatComeDuringASyncOfTheirDirectory(t *testing.T) {
+	for _, inFile := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in the file %t", inFile), func(t *testing.T) {
+			d := disktest.New()
+			s := openOn(t, d)
+			ref := testRef("chat")
+			end := appendTexts(t, s, ref, 0, "before")
+			came := false
+			d.Hook(func(op disktest.Op) error {
+				if op.Kind == disktest.OpSyncDir && op.Name == "/sessions/main" && !came {
+					came = true
+					runApart(func() {
+						appendTexts(t, s, ref, end, "meanwhile")
+						if inFile {
+							file(t, s, ref)
+						}
+					})
+				}
+				return nil
+			})
+			require.NoError(t, dirstore.Compact(s))
+			require.True(t, came)
+			d.Hook(nil)
+			want := []string{"before", "meanwhile"}
+			require.Equal(t, want, lineTexts(t, openOn(t, afterCrash(d)), ref))
+			synced := 0
+			d.Hook(func(op disktest.Op) error {
+				if op.Kind == disktest.OpSync && op.Name == fileOf(ref) {
+					synced++
+				}
+				return nil
+			})
+			require.NoError(t, dirstore.Compact(s))
+			d.Hook(nil)
+			require.Equal(t, 1, synced, "they are settled with the next compaction")
+			require.Equal(t, want, lineTexts(t, openOn(t, afterCrash(d)), ref))
+		})
+	}
+}
+
+// The lines of a file whose directory could not be synced stay in the log.
+func TestDirectoryThatCannotBeSynced(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := testRef("chat")
+	appendTexts(t, s, ref, 0, "a line")
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpSyncDir && op.Name == "/sessions/main" {
+			return errDiskFull
+		}
+		return nil
+	})
+	require.NoError(t, dirstore.Compact(s))
+	require.ErrorIs(t, s.Health(t.Context()), errDiskFull)
+	d.Hook(nil)
+	require.Equal(t, []string{"a line"}, lineTexts(t, openOn(t, afterCrash(d)), ref))
+}

@@ -151,7 +151,7 @@ func (t *transcripts) settleFound() error {
 	var errs []error
 	for _, ref := range t.lines.unfiled(false) {
 		x, _ := t.acquire(nil, ref)
-		err := t.checkDirs(ref)
+		_, err := t.checkDirs(ref)
 		if err == nil {
 			_, err = t.restore(ref)
 		}

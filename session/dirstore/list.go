@@ -49,7 +49,7 @@ func (t *transcripts) Refs(ctx context.Context) iter.Seq2[session.Ref, error] {
 		more := true
 		err := t.check(ctx)
 		if err == nil && t.lines != nil {
-			err = t.eachUnfiled(false, t.flush)
+			err = t.eachUnfiled(false, 1, t.flush)
 		}
 		if err == nil {
 			err = t.eachName(ctx, func(agent, name string) (bool, error) {

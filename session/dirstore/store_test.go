@@ -155,6 +155,27 @@ func TestRemovedDirectoryIsAnError(t *testing.T) {
 	_ = s.Close()
 }
 
+// A transcript that is not in the directory which has the name of the Store's now need not be
+// missing.
+func TestReadInReplacedDirectoryIsAnError(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("directories with open files cannot be renamed")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	s := openDir(t, dir)
+	appendTexts(t, s, testRef("another"), 0, "a line") // so it knows what is archived
+	require.NoError(t, os.Rename(dir, dir+" away"))
+	other := openDir(t, dir)
+	appendTexts(t, other, testRef("another"), 0, "a line")
+	require.NoError(t, other.Close())
+	var lost *dirstore.LostError
+	for _, err := range s.Transcripts.Read(t.Context(), testRef("x"), session.LineQuery{}) {
+		require.ErrorAs(t, err, &lost)
+	}
+	require.NotNil(t, lost)
+	_ = s.Close()
+}
+
 // Open reads the live trees. A thousand idle trees cost nothing.
 func TestOpenReadsLiveTreesOnly(t *testing.T) {
 	d := disktest.New()

@@ -28,6 +28,7 @@ type transcripts struct {
 	readOnly bool
 	release  func() error // called once, at the end of Close
 	lines    *lineLog     // nil: lines go to the files at once
+	syncs    int          // how many files are synced at a time before a compaction
 	closing  sync.Once
 	closed   atomic.Bool
 	writers  sync.WaitGroup // calls that may write; none is added once closed is set
@@ -35,6 +36,7 @@ type transcripts struct {
 	mu      sync.Mutex
 	known   map[session.Ref]*transcriptState // those in use, or with lines for their files
 	resting map[refID]restingTranscript      // the others that exist and were used; see rest
+	places  map[refID]session.Pos            // the last positions of those that are placed
 	agents  map[string]*agentFiles           // by the name of the directory
 	unsafe  map[session.Ref]bool             // those whose last call was refused
 }
@@ -55,6 +57,7 @@ type transcriptState struct {
 	durable   bool        // the name of the file and its last write are durable, or in the log
 	torn      bool        // there may be bytes beyond the end
 	inherited bool        // the bytes beyond the end are of an earlier process
+	inDir     bool        // the directory was there when the call under way looked
 	corrupt   error       // acknowledged lines beyond the end cannot be read; appends fail
 }
 
@@ -67,7 +70,6 @@ type restingTranscript struct {
 	second  bool
 	durable bool
 	placed  bool
-	at      session.Pos
 }
 
 // last returns the position of the last line, or 0 if there is none.
@@ -98,8 +100,10 @@ func newTranscripts(
 ) *transcripts {
 	return &transcripts{
 		fs: fsys, dir: dir, readOnly: readOnly, release: release, lines: lines,
+		syncs:   syncsAtATime,
 		known:   make(map[session.Ref]*transcriptState),
-		resting: make(map[refID]restingTranscript), agents: make(map[string]*agentFiles),
+		resting: make(map[refID]restingTranscript), places: make(map[refID]session.Pos),
+		agents: make(map[string]*agentFiles),
 	}
 }
 
@@ -153,7 +157,7 @@ func (t *transcripts) hold(
 	defer t.yield(ref, x)
 	err := t.check(ctx) // the call may have waited for a long time
 	if err == nil {
-		err = t.checkDirs(ref)
+		x.inDir, err = t.checkDirs(ref)
 	}
 	if err == nil {
 		err = f(x)
@@ -205,10 +209,12 @@ func (t *transcripts) wake(ref session.Ref) *transcriptState {
 	t.known[ref] = x
 	id := idOfRef(ref)
 	if r, ok := t.resting[id]; ok {
+		x.at = t.places[id]
 		delete(t.resting, id)
+		delete(t.places, id)
 		x.path = filepath.Join(t.dir, agentDir(ref.Key), nameOf(ref, r.second))
 		x.head, x.end, x.second, x.durable = int64(r.head), r.end, r.second, r.durable
-		x.placed, x.at = r.placed, r.at
+		x.placed = r.placed
 	}
 	return x
 }
@@ -219,21 +225,24 @@ func (t *transcripts) rest(ref session.Ref, x *transcriptState) {
 	defer t.mu.Unlock()
 	x.forgotten = true
 	delete(t.known, ref)
-	t.resting[idOfRef(ref)] = restingTranscript{
-		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable,
-		placed: x.placed, at: x.at,
+	id := idOfRef(ref)
+	t.resting[id] = restingTranscript{
+		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable, placed: x.placed,
+	}
+	if x.placed { // few are, and the position of all others is their end
+		t.places[id] = x.at
 	}
 }
 
 // checkDirs returns a *[disk.UnsafeError] if something else has the name of a directory that the
 // file of ref is in. A link there leads to files that need not be those of the Store.
-func (t *transcripts) checkDirs(ref session.Ref) error {
-	for _, dir := range []string{t.dir, filepath.Join(t.dir, agentDir(ref.Key))} {
-		if err := disk.CheckDir(t.fs, dir); err != nil {
-			return err
-		}
+//
+// checkDirs reports whether the directory is there.
+func (t *transcripts) checkDirs(ref session.Ref) (there bool, err error) {
+	if err := disk.CheckDir(t.fs, t.dir); err != nil {
+		return false, err
 	}
-	return nil
+	return disk.HasDir(t.fs, filepath.Join(t.dir, agentDir(ref.Key)))
 }
 
 // noteUnsafe notes for Health how a call for ref has ended.
@@ -281,7 +290,7 @@ func (t *transcripts) Health(ctx context.Context) error {
 
 // tryFile opens the file of ref as a call would that appends, and changes nothing in it.
 func (t *transcripts) tryFile(ref session.Ref) error {
-	if err := t.checkDirs(ref); err != nil {
+	if _, err := t.checkDirs(ref); err != nil {
 		return err
 	}
 	flag := os.O_RDWR
@@ -346,7 +355,7 @@ func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err er
 			var ok bool
 			path := filepath.Join(t.dir, agentDir(ref.Key), name)
 			// Most transcripts are new. To learn that by an open takes twice as long.
-			if _, err = t.fs.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			if _, err = lstatNew(t.fs, path); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			f, ok, err = openTranscript(t.fs, path, ref, flag)
@@ -363,9 +372,12 @@ func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err er
 // lookUp calls f. An fs.ErrNotExist of f is not an error unless the directory of the transcripts is
 // out of reach. A read-only store may see a directory that does not have that one yet.
 func (t *transcripts) lookUp(f func() error) error {
-	_, err := disk.LookUp(t.fs, t.dir, f)
-	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
+	found, err := disk.LookUp(t.fs, t.dir, f)
+	switch {
+	case t.readOnly && errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err == nil && !found:
+		return held(t.fs)
 	}
 	return err
 }

@@ -258,7 +258,7 @@ func (t *transcripts) create(
 			return pos, err
 		}
 	}
-	dir, err := t.makeAgentDir(ref)
+	dir, err := t.makeAgentDir(ref, false)
 	if err != nil {
 		return 0, err
 	}
@@ -300,7 +300,7 @@ func (t *transcripts) freeName(
 	a *agentFiles, dir string, names [2]string,
 ) (path string, second bool, err error) {
 	path = filepath.Join(dir, names[0])
-	_, err = t.fs.Lstat(path)
+	_, err = lstatNew(t.fs, path)
 	switch {
 	case err == nil || a.reserved[strings.ToLower(names[0])]:
 		// A file of this transcript would have been found before.
@@ -326,12 +326,16 @@ func (t *transcripts) writeFile(name string, b []byte) error {
 	return err
 }
 
-// makeAgentDir makes the directory of an agent unless it exists, and returns its path.
-func (t *transcripts) makeAgentDir(ref session.Ref) (string, error) {
+// makeAgentDir makes the directory of an agent unless it exists, and returns its path. A caller
+// that has just seen the directory says so.
+func (t *transcripts) makeAgentDir(ref session.Ref, seen bool) (string, error) {
 	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.made {
+		if seen {
+			return dir, nil
+		}
 		if _, err := t.fs.Lstat(dir); err == nil {
 			return dir, nil
 		}
