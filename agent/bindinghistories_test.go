@@ -91,8 +91,8 @@ type lobby struct {
 	cut      map[session.Key]bool // sessions that were stopped, deleted ones too
 	gone     map[session.Route]bool
 	forks    map[session.Key]*lobbyFork
-	tried    map[string]bool // keys of spawns
-	begun    map[string]bool // by the ID, as the log has it
+	tried    map[string]agent.Task // spawns, by their keys
+	begun    map[string]bool       // by the ID, as the log has it
 	happened map[string]int
 }
 
@@ -148,7 +148,7 @@ func (l *lobby) program(h *spawntest.History) spawntest.Program {
 	defer l.mu.Unlock()
 	l.h, l.chat, l.rts = h, agenttest.NewFakeChannel("discord"), make(map[int]*agent.Runtime)
 	l.byID, l.cut = make(map[string]*lobbyPost), make(map[session.Key]bool)
-	l.gone, l.tried = make(map[session.Route]bool), make(map[string]bool)
+	l.gone, l.tried = make(map[session.Route]bool), make(map[string]agent.Task)
 	l.forks = make(map[session.Key]*lobbyFork)
 	l.children, l.posts, l.said = nil, nil, nil
 	l.store = session.NewMemory()
@@ -558,8 +558,11 @@ func (l *lobby) spawn(ctx context.Context, c lobbyCall) error {
 	from := c.rt.Session(l.ownOf(room))
 	begin, begun := committedLines(ctx, from)
 	l.mu.Lock()
-	first := !l.tried[task.Key] // else it may be there already
-	l.tried[task.Key] = true
+	earlier, again := l.tried[task.Key]
+	if again { // it may be there already, and other threads may be there than then
+		task = earlier
+	}
+	l.tried[task.Key] = task
 	l.mu.Unlock()
 	child, err := from.Spawn(ctx, task)
 	if errors.Is(err, agent.ErrUnconfirmed) { // the program spawns again under the key
@@ -574,7 +577,7 @@ func (l *lobby) spawn(ctx context.Context, c lobbyCall) error {
 	l.add(child.Key())
 	l.count(what)
 	now, still := committedLines(ctx, from)
-	if first { // a turn may have ended
+	if !again { // a turn may have ended
 		known := begun == nil && still == nil && len(now) == len(begin)
 		l.forked("fork by the program", task, child.Key(), begin, known)
 	}
