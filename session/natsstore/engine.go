@@ -76,12 +76,15 @@ type message struct {
 	data    []byte
 }
 
-// A line is the state of a connection. Its goroutine ends with end.
+// A line is the state of a connection. Its goroutine ends with end. The connection itself is not
+// asked: it answers nothing while it waits for a server that accepts it and then is silent.
 type line struct {
 	conn    *nats.Conn
+	servers string // their addresses, for errors
 	changes chan nats.Status
 	wg      sync.WaitGroup
 	cuts    atomic.Int64 // how often the connection was cut off
+	up      atomic.Bool  // the connection is there
 
 	mu     sync.Mutex
 	during map[*func()]bool // what is to be called when the connection is cut off
@@ -91,12 +94,18 @@ var errCut = errors.New("natsstore: the connection is cut off")
 
 func newLine(conn *nats.Conn) *line {
 	l := &line{
-		conn: conn, changes: conn.StatusChanged(nats.RECONNECTING, nats.CLOSED),
+		conn: conn, servers: mask.Address(strings.Join(conn.Servers(), ",")),
+		changes: conn.StatusChanged(
+			nats.CONNECTED, nats.CONNECTING, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED),
 		during: make(map[*func()]bool),
 	}
+	l.up.Store(conn.IsConnected())
 	l.wg.Go(func() {
-		for range l.changes {
-			l.cut()
+		for status := range l.changes {
+			l.up.Store(status == nats.CONNECTED)
+			if status == nats.RECONNECTING || status == nats.CLOSED {
+				l.cut()
+			}
 		}
 	})
 	return l
@@ -125,7 +134,7 @@ func (l *line) use(ctx context.Context, f func(ctx context.Context) error) error
 	end := func() { cancel() }
 	l.note(&end, true)
 	defer l.note(&end, false)
-	if !l.conn.IsConnected() { // what is sent now would wait in memory, and be sent late
+	if !l.up.Load() { // what is sent now would wait in memory, and be sent late
 		return errCut
 	}
 	return f(ctx)
@@ -208,12 +217,12 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	return err
 }
 
-// where returns the address of the server, or those that are tried, for an error.
+// where returns the addresses of the servers, for an error.
 func (l *line) where() string {
-	if url := l.conn.ConnectedUrl(); url != "" {
-		return mask.Address(url)
+	if l.up.Load() {
+		return l.servers
 	}
-	return mask.Address(strings.Join(l.conn.Servers(), ",")) + ", no connection"
+	return l.servers + ", no connection"
 }
 
 // sleep waits for a time, or until ctx is done.

@@ -1,10 +1,12 @@
 package natsstore_test
 
 import (
+	"context"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
@@ -26,5 +28,44 @@ func TestHealthOfAServerThatIsSilent(t *testing.T) {
 		require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT))
 		require.Eventually(t, func() bool { return store.Health(t.Context()) == nil }, time.Minute,
 			10*time.Millisecond)
+	}
+}
+
+// TestCallsOfAServerThatIsSilent has a server be silent for so long that its connections are given
+// up, and made again without a word of it: each call returns when its ctx ends.
+func TestCallsOfAServerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn, err := nats.Connect(s.url(), nats.Timeout(time.Minute), nats.MaxReconnects(-1),
+		nats.ReconnectWait(time.Millisecond), nats.PingInterval(200*time.Millisecond),
+		nats.ReconnectBufSize(-1))
+	require.NoError(t, err)
+	defer conn.Close()
+	store, err := natsstore.OpenConn(t.Context(), conn, natsstore.Options{
+		Process: "a", Lease: 2 * time.Second, TrustSync: true,
+	})
+	require.NoError(t, err)
+	defer func() { _ = store.Close() }()
+	last := add(t, store, 0, entries("a", 1))
+	require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	for begun := time.Now(); time.Since(begun) < 4*time.Second; {
+		for name, call := range map[string]func(ctx context.Context) error{
+			"Health": store.Health,
+			"Append": func(ctx context.Context) error {
+				_, err := store.Journal.Append(ctx, root, last, entries("b", 1))
+				return err
+			},
+			"Claim": func(ctx context.Context) error {
+				_, err := store.Owners.Claim(ctx, root)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+			at := time.Now()
+			require.Error(t, call(ctx), name)
+			cancel()
+			require.Less(t, time.Since(at), 5*time.Second, "%s %v after the end", name, at.Sub(begun))
+		}
 	}
 }
