@@ -29,6 +29,7 @@ func (e *CorruptError) Error() string {
 // usable after that.
 func (t *Tree) Apply(f *Fact) error {
 	t.sinceSnapshot++
+	t.textSince += textOf(f)
 	last := t.lastFact
 	t.lastFact = f.At
 	switch f.Kind {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,4 +36,27 @@ func TestChatIsCompacted(t *testing.T) {
 	}
 	require.Greater(t, snapshots, 5)
 	require.Less(t, s.tree.posts.Len(), 12*200, "ids are kept for a week, not for ever")
+}
+
+// A log of few facts with long texts is compacted when a snapshot would be short, and not while it
+// would have these texts too.
+func TestLongTextsAreCompacted(t *testing.T) {
+	s := newScene()
+	s.opt.Replies = true
+	s.run("open")
+	decide := func(c Command) {
+		_, err := s.tree.Decide(c, s.now)
+		require.NoError(t, err)
+		s.tree.Take()
+	}
+	long := Text(strings.Repeat("x", 1_000_000))
+	for i := range 40 {
+		decide(&Post{To: top, ID: strconv.Itoa(i), Text: long})
+		require.False(t, s.tree.Bulky(), "a snapshot would have all of it")
+	}
+	decide(Granted{Run: top})
+	decide(&TurnDone{Run: top, N: 1, Answer: &Result{Text: "hi", Reply: "hi"}})
+	require.True(t, s.tree.Bulky())
+	decide(Compact{})
+	require.False(t, s.tree.Bulky())
 }

@@ -132,7 +132,7 @@ func (s *RunState) own() {
 // forgets the keys and ids that have expired, makes days of usage that is old, and fills the image
 // in.
 func (t *Tree) applySnapshot(f *Fact) error {
-	t.sinceSnapshot = 0
+	t.sinceSnapshot, t.textSince, t.textSeen = 0, 0, 0
 	if f.Image != nil {
 		return t.restore(f)
 	}

@@ -212,6 +212,7 @@ func (t *Tree) dropInputs(r *Run, through uint32) {
 			break
 		}
 		t.releaseCompletion(in)
+		t.forgetText(len(in.Text))
 		n++
 	}
 	t.setInbox(r, r.Inbox[n:])

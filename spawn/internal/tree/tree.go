@@ -79,6 +79,8 @@ type Tree struct {
 	unbindRetries map[*Run]archiveRetry
 
 	sinceSnapshot int   // facts since the last snapshot
+	textSince     int   // bytes of their texts, see textOf
+	textSeen      int   // textSince when a snapshot was last found to have too much of it
 	lastFact      int64 // the time of the last fact
 
 	batches uint64 // calls of Take so far
@@ -361,16 +363,6 @@ func (t *Tree) checkBegin(f *Fact) error {
 
 // Effects returns the effects since the last Take. Deciding appends to them.
 func (t *Tree) Effects() []Effect { return t.effects }
-
-// Bulky reports whether the log is so much longer than a snapshot would be that a snapshot is worth
-// writing.
-//
-// A key or an id that a snapshot keeps only because of KeyWindow counts as one fact, not as four: a
-// chat adds one such id with every three or four facts, and only a snapshot forgets them.
-func (t *Tree) Bulky() bool {
-	return t.sinceSnapshot > 1000 &&
-		t.sinceSnapshot > 4*(t.runs.Len()+len(t.outbox.entries))+len(t.spawned)+t.posts.Len()
-}
 
 // Take returns what was decided since the last Take. The caller may keep the facts; the effects are
 // valid until the next Decide.
