@@ -465,7 +465,7 @@ var treeMutants = []mutant{
 		"return r.nUser > 0 || r.nComp > 0 || r.nRepair > 0\n", "return r.nUser > 0 || r.nComp > 0 || r.nControl > 0\n", "./internal/tree", "TestScenarios/steer",
 	},
 	{
-		"a chat of long messages is compacted", "internal/tree/bulky.go",
+		"a chat of long messages is compacted", "internal/tree/image.go",
 		"\tif t.textSince > 4*t.text() {", "\tif false {", "./internal/tree", "TestLongTextsAreCompacted",
 	},
 	{
@@ -473,7 +473,7 @@ var treeMutants = []mutant{
 		"\t\tt.forgetText(len(in.Text))\n", "", "./internal/tree", "TestLongTextsAreCompacted",
 	},
 	{
-		"a chat is compacted", "internal/tree/bulky.go",
+		"a chat is compacted", "internal/tree/image.go",
 		"t.sinceSnapshot > 4*(t.runs.Len()+len(t.outbox.entries))+len(t.spawned)+t.posts.Len()", "t.sinceSnapshot > 4*(t.runs.Len()+len(t.outbox.entries)+len(t.spawned)+t.posts.Len())",
 		"./internal/tree", "TestChatIsCompacted",
 	},

@@ -22,6 +22,10 @@
 //	*.torn.<offset>[.<n>]                        what was cut off, for a person
 //	*.tmp                                        not complete when its process died
 //
+// A line of a transcript is JSON. One that goes on the append of the line before begins with a
+// space. What a turn has written that a crash has cut off stays in the file: the note behind it
+// says in its field discard how far that counts.
+//
 // The files of a transcript are in a directory whose name always has the hash of key and session
 // id, because two sessions may have one session id. A file gets its name when it is whole and on
 // the disk.
