@@ -331,11 +331,11 @@ func textOf(f *Fact) int {
 	return n
 }
 
-func (r *Result) text() int {
-	if r == nil {
+func (a *Result) text() int {
+	if a == nil {
 		return 0
 	}
-	return len(r.Text) + len(r.JSON) + len(r.Fallback) + len(r.Reply)
+	return len(a.Text) + len(a.JSON) + len(a.Fallback) + len(a.Reply)
 }
 
 // text returns how many bytes of text a snapshot would have, as far as texts can be long.
