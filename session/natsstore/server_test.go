@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -120,6 +121,12 @@ func freshName(t testing.TB, s *server.Server) string {
 func open(t testing.TB, s *server.Server, o natsstore.Options) *session.Store {
 	t.Helper()
 	store, err := natsstore.Open(t.Context(), s.ClientURL(), o)
+	for range 20 { // it has more than one try of the time that the Options give a call
+		if !errors.Is(err, natsstore.ErrTimeout) {
+			break
+		}
+		store, err = natsstore.Open(t.Context(), s.ClientURL(), o)
+	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	return store

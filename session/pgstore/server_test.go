@@ -103,10 +103,17 @@ func (s *server) killAll() {
 	<-s.Exited()
 }
 
-// open opens a Store, which is closed at the end of the test.
+// open opens a Store, which is closed at the end of the test. It has more than one try of the time
+// that the Options give a call.
 func (s *server) open(t testing.TB, o pgstore.Options) *session.Store {
 	t.Helper()
 	store, err := pgstore.Open(t.Context(), s.DSN(), o)
+	for range 20 {
+		if !errors.Is(err, pgstore.ErrTimeout) {
+			break
+		}
+		store, err = pgstore.Open(t.Context(), s.DSN(), o)
+	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	return store

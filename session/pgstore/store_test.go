@@ -216,7 +216,7 @@ func TestRestartedServer(t *testing.T) {
 // longer than its ctx.
 func TestServerThatHangs(t *testing.T) {
 	t.Parallel()
-	s, o := ownServer(t), pgstore.Options{Schema: freshSchema(), Timeout: time.Second}
+	s, o := ownServer(t), pgstore.Options{Schema: freshSchema(), Timeout: 2 * time.Second}
 	store := s.open(t, o)
 	last := add(t, store, 0, entries("a", 1))
 	pids := s.PIDs()
