@@ -39,7 +39,9 @@ var (
 	// ErrNotRecorded is returned if the journal failed, as a full disk does, another owner took the
 	// tree over, or the context of the caller or the Supervisor had ended before the call, and it
 	// is certain that a command was not recorded and will not be. The cause is wrapped. The caller
-	// may send the command again, after a shutdown to the next process.
+	// may send the command again, after a shutdown to the next process. That is said of one call:
+	// an earlier one of the same message or spawn that was ErrUnconfirmed may have been recorded,
+	// and what has become of it is known when a call has succeeded.
 	ErrNotRecorded = owner.ErrNotRecorded
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
 	// cannot be read now, and by calls that wait if a result that is in a file cannot be loaded.
