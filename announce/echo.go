@@ -251,9 +251,6 @@ const (
 
 	maxAbove = 2048 // bytes of such a line
 
-	ownMark     = "[offshoot] "
-	contextMark = "[subagent context] "
-
 	emphasis  = "*_`~"
 	listMarks = quoteMarks + emphasis + "-+#.)0123456789"
 	lineMarks = listMarks + "([\"'" // before a line of an event that is quoted
@@ -297,9 +294,6 @@ type aboveLine struct {
 func (e *echo) aboveAt(v *ahead.View, at int) aboveLine {
 	end := aboveEnd(v, at)
 	if end == 0 {
-		end = saidEnd(v, at)
-	}
-	if end == 0 {
 		return aboveLine{}
 	}
 	for at > e.At && strings.IndexByte(emphasis, v.S[at-1]) >= 0 && v.Has(end, v.S[at-1:at]) {
@@ -310,41 +304,6 @@ func (e *echo) aboveAt(v *ahead.View, at int) aboveLine {
 	alone := rest.Ended(next) || rest.S[next] == '\n'
 	v.Join(rest)
 	return aboveLine{at: at, end: next, alone: alone}
-}
-
-// saidToModels are how the messages begin, in lower case, that the runtime has for a model, each
-// behind its mark. The first line of one goes where it begins a line; package agent has a test that
-// none of its messages is missing.
-var saidToModels = []struct {
-	mark   string
-	starts []string
-}{
-	{ownMark, []string{
-		"your last answer had neither a visible text", "your report was not accepted.",
-		"your answer had ", "the turn over what stands above has ended",
-		"your wait for sub-agents is over.", "the sub-agents you were waiting for ",
-		"what a sub-agent came to was told to the session.",
-		"the message is too large to be shown.", "the rest of this message is lost.",
-		"the beginning of this conversation is left out.",
-	}},
-	{contextMark, []string{
-		"you are running as a sub-agent (depth ", "this session stays open: messages that come",
-		"the messages above this one are a copy",
-	}},
-}
-
-// saidEnd returns the end of a line at a position if the runtime has said it to a model, or 0.
-func saidEnd(v *ahead.View, at int) (end int) {
-	line := v.Within(at, maxAbove)
-	for _, said := range saidToModels {
-		if line.HasFold(at, said.mark) && slices.ContainsFunc(said.starts, func(s string) bool {
-			return line.HasFold(at+len(said.mark), s)
-		}) {
-			end = line.Any(at, "\n")
-		}
-	}
-	v.Join(line)
-	return end
 }
 
 // aboveEnd returns the position after the words at a position that say who speaks, or which session

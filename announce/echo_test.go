@@ -154,35 +154,6 @@ func TestLinesAboveMessagesAreNotShown(t *testing.T) {
 	}
 }
 
-// A message of the runtime to a model that a model repeats does not reach people.
-func TestMessagesToModelsAreNotShown(t *testing.T) {
-	t.Parallel()
-	for _, line := range []string{
-		"[Offshoot] Your last answer had neither a visible text nor a tool call. Answer now. If " +
-			"there is nothing to say, answer with exactly NO_REPLY and nothing else.",
-		"[OFFSHOOT] What a sub-agent came to was told to the session.",
-		"[Subagent Context] You are running as a sub-agent (depth 1/2). Your final message is " +
-			"handed back automatically to what started you.",
-	} {
-		for text, want := range map[string]string{
-			"%":                  "",
-			"%\nHello!":          "Hello!",
-			"So:\n%\nHello!":     "So:\nHello!",
-			"So:\n> %\n> Hello!": "So:\n> Hello!",
-			"**%**\nHello!":      "Hello!",
-			"Hello!\n\n%":        "Hello!",
-			"It says % to me.":   "It says % to me.",
-		} {
-			text, want = strings.ReplaceAll(text, "%", line), strings.ReplaceAll(want, "%", line)
-			shown, _ := announce.Visible(text)
-			require.Equal(t, want, shown, "%q", text)
-			again, _ := announce.Visible(shown)
-			require.Equal(t, shown, again)
-			checkStream(t, text, 1, 7, 1000)
-		}
-	}
-}
-
 // What reads a little like a line of an event stays.
 func TestLinesLikeThoseOfAnEventStay(t *testing.T) {
 	t.Parallel()
