@@ -180,12 +180,13 @@ func (w *written) verify(t *testing.T, store *session.Store) {
 	require.Equal(t, 1, heads, "a log is found that is due")
 }
 
-// TestKilledServer kills the server with SIGKILL under writers, and restarts it: no writer sees
-// more than a delay, and what was acknowledged is there, once and in order.
-func TestKilledServer(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	store := s.open(t, natsstore.Options{Timeout: time.Minute})
+// underWriters has writers write while a server is disturbed, and fails the test unless a Store that
+// is opened afterwards has what they had acknowledged.
+func underWriters(
+	t *testing.T, open func(testing.TB, natsstore.Options) *session.Store, disturb func(),
+) {
+	t.Helper()
+	store := open(t, natsstore.Options{Timeout: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all [4]written
@@ -196,23 +197,33 @@ func TestKilledServer(t *testing.T) {
 		w.ref = session.Ref{Key: w.root, SessionID: "one"}
 		wg.Go(func() { w.write(ctx, store) })
 	}
-	for round := range enginetest.Rounds(4, 50) {
-		time.Sleep(time.Duration(300+170*(round%5)) * time.Millisecond)
-		s.kill()
-		time.Sleep(time.Duration(100*(round%3)) * time.Millisecond)
-		s.start()
-	}
-	time.Sleep(time.Second)
+	disturb()
 	cancel()
 	wg.Wait()
-	s.kill()
-	s.start()
+	reader := open(t, natsstore.Options{})
 	batches := 0
-	reader := s.open(t, natsstore.Options{})
 	for i := range all {
 		all[i].verify(t, reader)
 		batches += len(all[i].batches)
 	}
 	t.Logf("%d batches were acknowledged", batches)
 	assert.Greater(t, batches, len(all))
+}
+
+// TestKilledServer kills the server with SIGKILL under writers, and restarts it: no writer sees
+// more than a delay, and what was acknowledged is there, once and in order.
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	underWriters(t, s.open, func() {
+		for round := range enginetest.Rounds(4, 50) {
+			time.Sleep(time.Duration(300+170*(round%5)) * time.Millisecond)
+			s.kill()
+			time.Sleep(time.Duration(100*(round%3)) * time.Millisecond)
+			s.start()
+		}
+		time.Sleep(time.Second)
+		s.kill()
+		s.start()
+	})
 }
