@@ -180,8 +180,8 @@ func (w *written) verify(t *testing.T, store *session.Store) {
 	require.Equal(t, 1, heads, "a log is found that is due")
 }
 
-// underWriters has writers write while a server is disturbed, and fails the test unless a Store that
-// is opened afterwards has what they had acknowledged.
+// underWriters has writers write while a server is disturbed, and fails the test unless a Store
+// that is opened afterwards has what they had acknowledged.
 func underWriters(
 	t *testing.T, open func(testing.TB, natsstore.Options) *session.Store, disturb func(),
 ) {
