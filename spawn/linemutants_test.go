@@ -88,4 +88,36 @@ var lineMutants = []mutant{
 		"err := l.log.Write(records, func", "err := error(nil); go l.log.Write(records, func",
 		"../session/dirstore", "TestLinesSurvivePowerLoss",
 	},
+	{
+		"log: what is behind the room that a log has is made room again", "../internal/wal/log.go",
+		"l.room -= int64(len(b)); l.room < 0", "l.room == 0", "../internal/wal", "TestRoom",
+	},
+	{
+		"log: room lies behind the group", "../internal/wal/log.go",
+		"makeRoom(f.f, end+int64(len(b)), room)", "makeRoom(f.f, end+int64(len(b))-1, room)",
+		"../internal/wal", "TestRoom",
+	},
+	{
+		"log: room is not torn", "../internal/wal/scan.go",
+		"s.size, err = trimRoom(s.f, s.name, off, s.size)", "_, err = trimRoom(s.f, s.name, off, s.size)",
+		"../internal/wal", "TestRoom|TestTornGroupInRoom",
+	},
+	{
+		"log: what is torn is not room", "../internal/wal/room.go",
+		"return size - int64(len(part)-kept), nil", "return from + 0*int64(kept), nil",
+		"../internal/wal", "TestTornGroupInRoom",
+	},
+	{
+		"log: a failed write has cut the room off", "../internal/wal/log.go",
+		"l.torn, l.room = false, 0", "l.torn = false", "../internal/wal", "TestRoomAfterFailedWrite",
+	},
+	{
+		"log: a closed log has no room", "../internal/wal/log.go",
+		"if l.sealed && l.room > 0 {", "if false {", "../internal/wal", "TestRoom",
+	},
+	{
+		"log: a reader sees each append in the room", "../internal/wal/file.go",
+		"size, err = trimRoom(f, name, 0, size)", "_, err = trimRoom(f, name, 0, size)",
+		"../internal/wal", "TestReadersBesideRoom",
+	},
 }

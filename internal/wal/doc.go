@@ -16,10 +16,10 @@
 //
 // # Where to begin
 //
-// log.go opens the Log and appends groups to it. frame.go has the bytes of a frame, and scan.go
-// reads a file frame by frame and tells a torn tail from rot. mark.go has the length of a closed
-// log. file.go writes complete files.
-// rewrite.go compacts the Log, and view.go reads frames by their places.
+// log.go opens the Log and appends groups to it. room.go has what it keeps free behind them.
+// frame.go has the bytes of a frame, and scan.go reads a file frame by frame and tells a torn tail
+// from rot. mark.go has the length of a closed log. file.go writes complete files. rewrite.go
+// compacts the Log, and view.go reads frames by their places.
 //
 // # Torn tails and rot
 //
@@ -44,6 +44,11 @@
 //
 // Appends that come at the same time share one write and one sync. The Log cuts off what a failed
 // write has left, and goes on as soon as that succeeds.
+//
+// A log that is open has room behind its end: zeros, in whose place the next frames are written. So
+// most syncs do not make the file longer, which would cost a file system a commit of its own
+// journal. The zeros are no part of the log, for a reader beside the owner either. Close cuts them
+// off, and so does Open after a crash. A disk that has no place for room has a log without it.
 //
 // After a failed sync, the content of the disk is unknown, and another sync could report success
 // falsely. Every later Append fails with [ErrSync] until the log is opened again. Open writes the

@@ -77,19 +77,23 @@ func Exists(fsys disk.FS, dir string) (bool, error) {
 	return len(gens) > 0, err
 }
 
-// Newest returns the name and the length of the newest log of a directory, or no name if there is
-// none. A log that has changed has another length or another name.
+// Newest returns the name and the length without room of the newest log of a directory, or no name
+// if there is none. A log that has changed has another length or another name.
 func Newest(fsys disk.FS, dir string) (name string, size int64, err error) {
 	gens, _, err := generations(fsys, dir)
 	if err != nil || len(gens) == 0 {
 		return "", 0, err
 	}
 	name = fileName(dir, gens[len(gens)-1])
-	info, err := fsys.Lstat(name)
+	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return "", 0, err
 	}
-	return name, info.Size(), nil
+	defer f.Close() //nolint:errcheck // nothing was written
+	if size, err = f.Size(); err == nil {
+		size, err = trimRoom(f, name, 0, size)
+	}
+	return name, size, err
 }
 
 // A Writer writes a new file of frames. Its first error is final. It is not safe for concurrent

@@ -27,12 +27,14 @@ type Log struct {
 	fs    disk.FS
 	dir   string
 	limit int // of a payload, in bytes
+	roomSize
 
 	// commitMu is held while a group is written, and at the beginning and the end of a rewrite.
 	// It guards the fields up to the blank line.
 	commitMu sync.Mutex
 	buf      []byte // the frames of the group, kept for the next one
-	torn     bool   // there may be bytes beyond the end
+	torn     bool   // there may be bytes beyond the end that are not room
+	room     int64  // how many zeros there are beyond the end; see makeRoom
 	sealed   bool   // the last frame is a seal
 	mark     endMark
 
@@ -95,7 +97,7 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 		return nil, Report{}, fmt.Errorf("wal: %w", err)
 	}
 	l := &Log{
-		fs: fsys, dir: dir, limit: MaxPayload,
+		fs: fsys, dir: dir, limit: MaxPayload, roomSize: usualRoom,
 		file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int),
 		mark: mark,
 	}
@@ -126,7 +128,7 @@ func (l *Log) restore(replay Replay) (Report, error) {
 	if err := s.run(replay); err != nil {
 		return s.report(), err
 	}
-	if err := l.cutTorn(s.end, size); err != nil {
+	if err := l.cutTorn(s.end, s.size, size); err != nil {
 		return s.report(), err
 	}
 	if err := s.rewriteTail(); err != nil {
@@ -136,16 +138,16 @@ func (l *Log) restore(replay Replay) (Report, error) {
 	return s.report(), nil
 }
 
-// cutTorn cuts off a torn tail, which is between two offsets. It first saves the tail in a .torn
-// file for a person to look at, unless the tail is too short for a payload. So no byte is lost if
-// the last group has rotted in fact.
-func (l *Log) cutTorn(end, size int64) error {
+// cutTorn cuts off a torn tail, which is between the offsets end and torn, and the room behind it.
+// It first saves the tail in a .torn file for a person to look at, unless the tail is too short for
+// a payload. So no byte is lost if the last group has rotted in fact.
+func (l *Log) cutTorn(end, torn, size int64) error {
 	if end >= size {
 		return nil
 	}
 	f := l.file
-	if size-end > frameLen {
-		if _, err := disk.SaveTorn(l.fs, f.f, f.name, end, size); err != nil {
+	if torn-end > frameLen {
+		if _, err := disk.SaveTorn(l.fs, f.f, f.name, end, torn); err != nil {
 			return fileError("save the torn end of", f.name, err)
 		}
 	}
@@ -344,7 +346,7 @@ func (l *Log) write(group []*request) ([]Span, error) {
 			spans = append(spans, Span{Off: h.off, Len: h.length})
 		}
 	}
-	if err := l.writeDurable(f, end, l.buf); err != nil {
+	if err := l.writeDurable(f, end, l.buf, l.at(end)); err != nil {
 		return nil, err
 	}
 	if cap(l.buf) > maxGroup {
@@ -354,13 +356,16 @@ func (l *Log) write(group []*request) ([]Span, error) {
 	return spans, nil
 }
 
-// writeDurable writes b at the end of the log and syncs it. It cuts off what a failed write has
-// left. The caller holds commitMu.
-func (l *Log) writeDurable(f *file, end int64, b []byte) error {
+// writeDurable writes b at the end of the log and syncs it. It makes so many bytes of room if there
+// is not enough for b. It cuts off what a failed write has left. The caller holds commitMu.
+func (l *Log) writeDurable(f *file, end int64, b []byte, room int64) error {
 	if _, err := f.f.WriteAt(b, end); err != nil {
 		l.torn = true
 		_ = l.cutTail(f, end) // the next write tries again
 		return fileError("write", f.name, err)
+	}
+	if l.room -= int64(len(b)); l.room < 0 {
+		l.room = makeRoom(f.f, end+int64(len(b)), room)
 	}
 	if err := f.f.Sync(); err != nil {
 		return l.fail(fmt.Errorf("%w: %w", ErrSync, err))
@@ -388,7 +393,7 @@ func (l *Log) cutTail(f *file, end int64) error {
 			return l.fail(fmt.Errorf("%w: %w", ErrSync, err))
 		}
 	}
-	l.torn = false
+	l.torn, l.room = false, 0
 	return nil
 }
 
@@ -426,7 +431,10 @@ func (l *Log) Close() error {
 	if failed == nil && !l.sealed && end > headLen && l.cutTail(f, end) == nil {
 		// A seal that cannot be written is not an error: only the proof is missing then.
 		seal := frameHead{version: version, kind: kindSeal, id: f.id, off: end, synced: end}
-		l.sealed = l.writeDurable(f, end, seal.append(nil)) == nil
+		l.sealed = l.writeDurable(f, end, seal.append(nil), 0) == nil
+	}
+	if l.sealed && l.room > 0 {
+		_ = f.f.Truncate(end + frameLen) // else the next Open does that
 	}
 	l.writeMark(f)
 	return l.releaseFile(f)

@@ -39,6 +39,9 @@ func (r *replayedFrames) frame(at wal.Span, _ wal.Kind, payload []byte) error {
 func openLog(fsys disk.FS, dir string) (*wal.Log, []string, error) {
 	var r replayedFrames
 	l, _, err := wal.Open(fsys, dir, r.frame)
+	if err == nil {
+		l.SetRoom(500, 1500) // so that it ends, and is made, between many frames
+	}
 	return l, r.texts, err
 }
 
@@ -301,6 +304,12 @@ func TestOpenRemovesRemainsOfRewrites(t *testing.T) {
 		names = append(names, e.Name())
 	}
 	assert.Equal(t, []string{"00000002.wal", "7.wal", "closed.wal", "notes.txt"}, names)
+}
+
+// readLog returns the bytes of a log without the room behind it.
+func readLog(t *testing.T, fsys disk.FS, l *wal.Log) []byte {
+	t.Helper()
+	return readFile(t, fsys, logName)[:l.Size()]
 }
 
 func readFile(t *testing.T, fsys disk.FS, name string) []byte {

@@ -64,7 +64,7 @@ func TestMovedFramesAreRefused(t *testing.T) {
 	for _, text := range texts {
 		appendTexts(t, l, text)
 	}
-	b := readFile(t, d, logName)
+	b := readLog(t, d, l)
 	last := bytes.LastIndex(b, []byte(texts[28])) - 40 // the first frame that only one follows
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
@@ -88,10 +88,10 @@ func TestPayloadThatLooksLikeFrames(t *testing.T) {
 	l, _ := mustOpen(t, d, "/")
 	appendTexts(t, l, "a")
 	appendTexts(t, l, "b", "c")
-	own := readFile(t, d, logName)
+	own := readLog(t, d, l)
 	next := l.Size()
 	appendTexts(t, l, string(own), string(own[32:]), string(own[72:]))
-	b := readFile(t, d, logName)
+	b := readLog(t, d, l)
 	for cut := next; cut < int64(len(b)); cut++ {
 		for _, lost := range []int64{0, 20, 40, 100} {
 			torn := slices.Clone(b[:cut])
@@ -109,7 +109,7 @@ func TestMarkHoldsAfterCrash(t *testing.T) {
 	l, _ := mustOpen(t, d, "/")
 	size := l.Size()
 	appendTexts(t, l, "under way")
-	torn := readFile(t, d, logName)
+	torn := readLog(t, d, l)
 	for cut := size; cut < int64(len(torn)); cut++ {
 		d := d.Crash(func(int) bool { return true })
 		writeFile(t, d, logName, torn[:cut])
@@ -180,7 +180,7 @@ func TestTornTailIsSaved(t *testing.T) {
 	appendTexts(t, l, "kept")
 	size := l.Size()
 	appendTexts(t, l, "torn off")
-	b := readFile(t, d, logName)
+	b := readLog(t, d, l)
 	for n, name := range []string{"/00000001.wal.torn.116", "/00000001.wal.torn.116.1"} {
 		require.EqualValues(t, 116, size)
 		b[size+45] ^= byte(1 + n)

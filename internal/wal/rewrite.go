@@ -91,7 +91,7 @@ func (l *Log) finish(r Rewriter, w *Writer, old *file, from, at, delta int64) er
 	if err != nil {
 		return err
 	}
-	l.torn, l.sealed = false, true
+	l.torn, l.room, l.sealed = false, 0, true
 	r.Switch(from, delta, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

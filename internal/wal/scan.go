@@ -30,7 +30,7 @@ type Report struct {
 type scan struct {
 	name string
 	f    disk.File
-	size int64
+	size int64 // of the file, without its room once that is found
 	id   uint64
 
 	buf   []byte
@@ -55,7 +55,7 @@ func (s *scan) run(replay Replay) error {
 }
 
 // frameByFrame is run without the mark. It returns the offset of the first frame that is broken, or
-// the size of the file.
+// the size of the file without its room.
 func (s *scan) frameByFrame(replay Replay) (broken int64, err error) {
 	head, err := s.bytes(0, headLen)
 	if err != nil {
@@ -69,6 +69,9 @@ func (s *scan) frameByFrame(replay Replay) (broken int64, err error) {
 	for off := s.end; off < s.size; {
 		head, payload, err := s.frame(off)
 		if errors.Is(err, errBroken) {
+			if s.size, err = trimRoom(s.f, s.name, off, s.size); err != nil {
+				return off, err
+			}
 			return off, s.checkTorn(off)
 		}
 		if err == nil {

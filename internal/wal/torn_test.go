@@ -33,7 +33,7 @@ func logImage(t *testing.T, closed bool, groups ...[]string) (b []byte, starts [
 	if closed {
 		require.NoError(t, l.Close())
 	}
-	return readFile(t, d, logName), starts
+	return readLog(t, d, l), starts
 }
 
 // openBytes opens a log of these bytes and appends to it. It returns the payloads that were
@@ -142,11 +142,11 @@ func TestPayloadIsNeverTakenForFrames(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	appendTexts(t, l, "a", "b")
-	own := readFile(t, d, logName)
+	own := readLog(t, d, l)
 	appendTexts(t, l, string(own))
 	next := l.Size()
 	appendTexts(t, l, string(own[72:]))
-	b := readFile(t, d, logName)
+	b := readLog(t, d, l)
 	texts := []string{"a", "b", string(own), string(own[72:])}
 	for cut := next; cut <= int64(len(b)); cut++ {
 		got, err := openBytes(t, b[:cut])

@@ -84,6 +84,9 @@
 //	Append -> log, synced in a group -> about a second later: the file -> before a compaction of
 //	          the log: the file, synced
 //
+// While the directory is open, the log is longer than what it has: it keeps 64 to 256 KiB of zeros
+// free, in which it writes without making the file longer. Close cuts them off.
+//
 // The Transcripts of Open is a [session.Carrier]: lines that may wait for a batch of their tree go
 // to the log in the same write as the batch, and the log has both or neither.
 //

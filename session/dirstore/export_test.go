@@ -12,13 +12,17 @@ import (
 
 // OpenOn is Open on another file system, without a lock. Lines are written to their files when they
 // must be, and not after a time, and files are synced one after the other, so that each run of a
-// test is like another.
+// test is like another. The log has little room behind its end.
 func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
 	s, err := openOn(fsys, dir, noLock)
 	if err == nil {
 		t := s.Transcripts.(*transcripts)
 		t.lines.delay, t.syncs = 0, 1
-		s.Journal.(*journal).syncs = 1
+		j := s.Journal.(*journal)
+		j.syncs = 1
+		if j.log != nil {
+			j.log.SetRoom(2<<10, 8<<10) // so that it ends, and is made, within a test
+		}
 	}
 	return s, err
 }

@@ -1,8 +1,10 @@
 package dirstore_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,9 +42,11 @@ func rotByte(t *testing.T, d *disktest.Disk, name string, fromEnd int) {
 	t.Helper()
 	f, err := d.OpenFile(name, os.O_RDWR)
 	require.NoError(t, err)
-	size, err := f.Size()
-	require.NoError(t, err)
-	_, err = f.WriteAt([]byte{0xee}, size-int64(fromEnd))
+	b := make([]byte, 1<<20)
+	n, err := f.ReadAt(b, 0)
+	require.ErrorIs(t, err, io.EOF)
+	end := len(bytes.TrimRight(b[:n], "\x00")) // without the room of a log
+	_, err = f.WriteAt([]byte{0xee}, int64(end-fromEnd))
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 }

@@ -57,11 +57,12 @@ func TestFirstAppendRewritesTailOfFailedSync(t *testing.T) {
 	failing, kinds = false, nil
 	last = appendTexts(t, s, ref, last, "after")
 	assert.Contains(t, kinds, disktest.OpSyncDir)
+	last = appendTexts(t, s, ref, last, "and on")
 	kinds = nil
 	appendTexts(t, s, ref, last, "and on")
 	assert.Equal(t, []disktest.OpKind{disktest.OpWrite, disktest.OpSync}, kinds)
 	d.Hook(nil)
-	assert.Equal(t, append(want, "after", "and on"), lineTexts(t, openOn(t, afterCrash(d)), ref))
+	assert.Equal(t, append(want, "after", "and on", "and on"), lineTexts(t, openOn(t, afterCrash(d)), ref))
 }
 
 // R17: a transcript that is long costs neither an append nor a reader of its last lines.
