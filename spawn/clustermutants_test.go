@@ -134,4 +134,9 @@ var clusterMutants = []mutant{
 		"cluster: a call that waits in a shutdown goes on elsewhere", "internal/owner/claim.go",
 		"\t\t\to.exec.Owned(errGivenUp)\n", "", ".", "TestCallsThatWaitInADrain",
 	},
+	{
+		"the answer to a message from another process is kept until that asks", "sendout.go",
+		"asks.Asks = len(sh.waitersOf(post, id)) > 0", "asks.Asks = false", ".",
+		"TestFastAnswerOfAnotherProcess",
+	},
 }

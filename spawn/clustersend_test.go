@@ -3,11 +3,14 @@ package spawn_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -188,4 +191,54 @@ func TestDepositOfAProcessThatDies(t *testing.T) {
 			session.Ref{Key: list[0].Key, SessionID: list[0].SessionID}))
 		require.Empty(t, f.settled(topKey).Deposits)
 	})
+}
+
+// A session of another process that answers before the sender knows that its message has arrived
+// has answered: the sender has the reply, or is told that there is none. It is kept for a moment,
+// for so many messages.
+func TestFastAnswerOfAnotherProcess(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f, ctx := newFleet(t, sessiontest.ClusterOptions{}), t.Context()
+			a := talkerA(f)
+			b := f.talker("b", func(cfg *spawn.Config) {
+				store := *cfg.Store
+				store.Owners = &lossyOwners{
+					Owners: store.Owners, lose: func() { time.Sleep(5 * time.Second) },
+				}
+				cfg.Store = &store
+				cfg.Runner = runnerFunc(func(
+					_ context.Context, tn *spawn.TurnInput,
+				) (spawn.TurnResult, error) {
+					if silent {
+						return spawn.TurnResult{}, nil
+					}
+					return spawn.TurnResult{Reply: "to " + taskOf(tn)}, nil
+				})
+			}).run()
+			for root, w := range map[session.Key]*worker{topKey: a, otherTree: b} {
+				_, err := w.Post(ctx, root, root, spawn.Incoming{ID: "1", Text: "one"})
+				require.NoError(t, err)
+				time.Sleep(2 * time.Minute)
+				require.Equal(t, w.name, f.ownerOf(root))
+			}
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() {
+					text := fmt.Sprint("question ", i)
+					receipt, reply, err := a.SendOut(ctx, topKey, topKey, otherTree,
+						spawn.Incoming{ID: text, Text: text}, time.Minute)
+					assert.Equal(t, otherTree, receipt.Session)
+					if silent {
+						assert.ErrorIs(t, err, spawn.ErrSilent)
+						return
+					}
+					assert.NoError(t, err)
+					assert.Equal(t, "to "+text, reply.Text)
+				})
+			}
+			wg.Wait()
+			time.Sleep(5 * time.Minute)
+		})
+	}
 }

@@ -500,7 +500,9 @@ func (sh *treeShell) postAndWait(
 		defer sh.mu.Unlock()
 		got.receipt = receiptOf(r)
 		few.Put(&sh.answerWaiters, w, struct{}{})
-		w.begin(t, r)
+		if !r.Existing || !sh.takeKept(w) {
+			w.begin(t, r)
+		}
 	})
 	if err != nil {
 		return answered{}, err
@@ -590,21 +592,30 @@ func (w *answerWaiter) endUnless(t *tree.Tree, err error) {
 // tellAnswerWaiters has those who wait for replies take a batch into account. The caller holds the
 // lock.
 func (sh *treeShell) tellAnswerWaiters(t *tree.Tree, facts []tree.Fact) {
-	if len(sh.answerWaiters) == 0 {
+	if len(sh.answerWaiters)+len(sh.kept) == 0 {
 		return
 	}
 	spoken := t.TakeSpoken()
 	for w := range sh.answerWaiters {
-		for _, e := range spoken {
-			switch {
-			case !t.Answers(e, w.run, w.of):
-			case e.Interim:
-				w.said = e
-			default:
-				w.finish(e, nil)
-			}
-		}
+		w.hear(t, spoken)
 		w.tell(t, facts)
+	}
+	for _, k := range sh.kept {
+		k.hear(t, spoken)
+		k.tell(t, facts)
+	}
+}
+
+// hear takes what was said in a batch into account.
+func (w *answerWaiter) hear(t *tree.Tree, spoken []*tree.Entry) {
+	for _, e := range spoken {
+		switch {
+		case !t.Answers(e, w.run, w.of):
+		case e.Interim:
+			w.said = e
+		default:
+			w.finish(e, nil)
+		}
 	}
 }
 

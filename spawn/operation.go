@@ -411,7 +411,12 @@ func (s *Supervisor) decideAnswered(
 		of, answers = cmd.Run, &cmd.Answers
 	}
 	for {
-		err := s.doHere(ctx, root, cmd, read)
+		var err error
+		if post, ok := cmd.(*tree.Post); ok && post.Asks {
+			err = s.postKept(ctx, post, read)
+		} else {
+			err = s.doHere(ctx, root, cmd, read)
+		}
 		if err == nil {
 			return nil
 		}

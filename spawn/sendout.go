@@ -350,24 +350,29 @@ func (sh *treeShell) postWatched(
 	_, err := withShell(sh.sup, post.To, func(there *treeShell) (_ struct{}, err error) {
 		return struct{}{}, there.owner.Do(ctx, post, func(t *tree.Tree, r tree.Reply) {
 			read(t, r)
-			sh.mu.Lock()
-			var list []*sendWaiter
-			for w := range sh.sendWaiters {
-				if w.cmd.To == post.To && w.cmd.ID == id && w.ready != nil {
-					list = append(list, w)
-				}
-			}
-			sh.mu.Unlock()
-			for _, w := range list {
+			for _, w := range sh.waitersOf(post, id) {
 				there.watchAnswer(w, post, t, r)
 			}
 		})
 	})
-	// A caller that waits for the answer asks for it when this has arrived.
 	if sh.sup.elsewhere(ctx, post.To, err) {
-		return sh.sup.doThere(ctx, post.To, post, read, err)
+		asks := *post
+		asks.Asks = len(sh.waitersOf(post, id)) > 0
+		return sh.sup.doThere(ctx, post.To, &asks, read, err)
 	}
 	return err
+}
+
+// waitersOf returns the callers that wait for the arrival of a message.
+func (sh *treeShell) waitersOf(post *tree.Post, id string) (list []*sendWaiter) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for w := range sh.sendWaiters {
+		if w.cmd.To == post.To && w.cmd.ID == id && w.ready != nil {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 // watchAnswer has a caller wait for the answer to a message that is recorded in the tree of sh.

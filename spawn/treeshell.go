@@ -34,6 +34,7 @@ type treeShell struct {
 	idlers       few.Map[chan struct{}, struct{}] // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
+	kept          []*keptAnswer               // for senders in other processes; may be nil
 	sendWaiters   map[*sendWaiter]struct{}    // wait for messages to other trees
 	wishes        map[string]chan<- error     // of callers that wait for a reset or a compaction
 	unbinds       map[*UnbindRequest]struct{} // calls of Config.Unbind; may be nil
@@ -284,6 +285,7 @@ func (sh *treeShell) endWaits(err error) {
 	for w := range sh.sendWaiters {
 		w.finish(fmt.Errorf("%w: %w", lostError{}, err))
 	}
+	sh.kept = nil
 	sh.wakeIdlers() // they ask again, and are refused
 }
 

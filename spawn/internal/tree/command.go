@@ -107,6 +107,7 @@ type Post struct {
 
 	RunID    string      // of that run, a UUID
 	From     session.Key // the session that sends it; zero: a person or the program
+	Asks     bool        // From, in another process, asks for the answer when it knows of the post
 	Announce bool        // the requester, see Tree.requester, is told of the end of the run
 	ByModel  bool        // a model sends it, so that the run counts against its request
 	Origin   string      // of From, see Spawn
