@@ -135,7 +135,7 @@ var clusterMutants = []mutant{
 		"\t\t\to.exec.Owned(errGivenUp)\n", "", ".", "TestCallsThatWaitInADrain",
 	},
 	{
-		"the answer to a message from another process is kept until that asks", "sendout.go",
+		"cluster: the answer to a message is kept until its sender asks", "sendout.go",
 		"asks.Asks = len(sh.waitersOf(post, id)) > 0", "asks.Asks = false", ".",
 		"TestFastAnswerOfAnotherProcess",
 	},
