@@ -47,8 +47,8 @@
 //
 // A log that is open has room behind its end: zeros, in whose place the next frames are written. So
 // most syncs do not make the file longer, which would cost a file system a commit of its own
-// journal. The zeros are no part of the log, for a reader beside the owner either. Close cuts them
-// off, and so does Open after a crash. A disk that has no place for room has a log without it.
+// journal. The log ends before the zeros, for a reader beside the owner, too. Close cuts them off,
+// and so does Open after a crash. A disk that has no place for room has a log without it.
 //
 // After a failed sync, the content of the disk is unknown, and another sync could report success
 // falsely. Every later Append fails with [ErrSync] until the log is opened again. Open writes the

@@ -11,7 +11,7 @@ import (
 // A log that is open has room behind its end: zeros, which the next frames replace. To sync bytes
 // that a file has already takes a file system less than to sync what makes the file longer, whose
 // new length goes through the journal of the file system, with all that other files wait for there.
-// The zeros are no part of the log.
+// The log ends before the zeros.
 
 // A roomSize is how much room a log makes: a quarter of what it has, within these bounds, so that a
 // small log stays small.
