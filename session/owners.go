@@ -177,6 +177,13 @@ type Member struct {
 	// Failed is told why the lease could not be renewed, each time, for a log. It is called as
 	// Lease is, and may be nil. An Owners that does not know why leaves it out.
 	Failed func(err error)
+
+	// Trouble is told of work that the engine fails at and that no call returns the error of, for a
+	// log: "lanes", whose turns do not begin meanwhile, "requests" of other processes, which wait,
+	// or "answers" to them. It is told once when the work has failed for a third of the lease, and
+	// with nil when it goes on. It must return soon, may be called by several goroutines at once,
+	// and may be nil. An Owners without such work leaves it out.
+	Trouble func(work string, err error)
 }
 
 // A Lease is what a process knows of its lease after a beat.

@@ -172,7 +172,7 @@ func (c *cluster) end(within time.Duration) bool {
 func (c *cluster) serve(ctx context.Context) {
 	err := contained(func() error {
 		return c.owners.Serve(ctx, session.Member{
-			Handle: c.handle, Lease: c.renewed, Failed: c.notRenewed,
+			Handle: c.handle, Lease: c.renewed, Failed: c.notRenewed, Trouble: c.trouble,
 		})
 	})
 	if ctx.Err() != nil {
@@ -243,6 +243,16 @@ func (c *cluster) notRenewed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.why = why
+}
+
+// trouble logs work that the engine fails at.
+func (c *cluster) trouble(work string, err error) {
+	if err == nil {
+		c.sup.log.Info("offshoot: the engine does its work for this process again", "work", work)
+		return
+	}
+	c.sup.log.Error("offshoot: the engine fails at its work for this process", "work", work,
+		"error", c.sup.errorText(err))
 }
 
 // look ends the claims of a process that cannot be heard for too long, until ctx ends.

@@ -1042,3 +1042,37 @@ func TestPauseSaysWhy(t *testing.T) {
 		f.engine.Heal(a.store)
 	})
 }
+
+// A troubledOwners hands out what its process is told by.
+type troubledOwners struct {
+	session.Owners
+	member chan session.Member
+}
+
+func (o *troubledOwners) Serve(ctx context.Context, m session.Member) error {
+	o.member <- m
+	return o.Owners.Serve(ctx, m)
+}
+
+// What the engine fails at beside the calls of a process is in the log, without secrets, and so is
+// that it goes on.
+func TestTroubleOfTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		var log lockedLog
+		f.log = slog.New(slog.NewTextHandler(&log, nil))
+		o := &troubledOwners{member: make(chan session.Member, 1)}
+		f.talker("a", func(cfg *spawn.Config) {
+			store := *cfg.Store
+			o.Owners = store.Owners
+			store.Owners = o
+			cfg.Store = &store
+		}).run()
+		m := <-o.member
+		m.Trouble("lanes", errors.New("no table"))
+		require.Contains(t, log.String(), "level=ERROR")
+		require.Contains(t, log.String(), `work=lanes error="no table"`)
+		m.Trouble("lanes", nil)
+		require.Contains(t, log.String(), "level=INFO")
+	})
+}

@@ -295,6 +295,14 @@ func (c chain) discard(ctx context.Context, parts string) error {
 	return c.purge(context.WithoutCancel(ctx), c.stream.subject(partKind, c.token, parts, "*"), 0)
 }
 
+// discardOf takes the parts of a link away that another one has replaced. What it does not reach
+// goes when its time is over.
+func (c chain) discardOf(ctx context.Context, l link) {
+	if l.Parts != "" {
+		_ = c.discard(ctx, l.Parts)
+	}
+}
+
 // download returns the content of a link.
 func (c chain) download(ctx context.Context, l link) ([]byte, error) {
 	if l.Parts == "" {

@@ -46,6 +46,9 @@ func (j journal) Health(ctx context.Context) error {
 			err = s.probe(ctx)
 		}
 	}
+	if err == nil && j.members != nil {
+		err = j.members.Health()
+	}
 	if err != nil {
 		return fmt.Errorf("natsstore: health: %w", err)
 	}

@@ -60,7 +60,9 @@ func (l *ledger) Ask(ctx context.Context, r session.Request) (owner uint64, err 
 		case known.Answered || known.Taker != nil:
 			return l.ownerOf(ctx, r.Root)
 		default: // it is known for longer
-			if content, err = c.download(ctx, tip); err != nil {
+			if content, err = c.download(ctx, tip); errors.Is(err, errReplaced) {
+				continue // it is taken meanwhile
+			} else if err != nil {
 				return 0, err
 			}
 		}
@@ -167,7 +169,9 @@ func (l *ledger) takeOne(
 	if err != nil || !now.isClaim() || now.Owner != me {
 		return r, false, err
 	}
-	if r.Body, err = c.download(ctx, tip); err != nil {
+	if r.Body, err = c.download(ctx, tip); errors.Is(err, errReplaced) {
+		return r, false, nil // another one has taken it
+	} else if err != nil {
 		return r, false, err
 	}
 	a.Attempt++
@@ -176,6 +180,9 @@ func (l *ledger) takeOne(
 	_, err = c.extend(ctx, tip, head{Asked: &a}, r.Body, takenTTL)
 	if errors.Is(err, errMoved) {
 		return r, false, nil
+	}
+	if err == nil {
+		c.discardOf(ctx, tip)
 	}
 	return r, err == nil, err
 }
@@ -192,6 +199,9 @@ func (l *ledger) Answer(ctx context.Context, p session.Process, id string, answe
 		a := *tip.Asked
 		a.Answered = true
 		_, err = c.extend(ctx, tip, head{Asked: &a}, answer, session.RequestMemory)
+		if err == nil {
+			c.discardOf(ctx, tip)
+		}
 		if !errors.Is(err, errMoved) {
 			return err
 		}

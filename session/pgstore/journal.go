@@ -45,6 +45,9 @@ func (j journal) Health(ctx context.Context) error {
 	if err == nil {
 		err = j.probe(ctx)
 	}
+	if err == nil && j.members != nil {
+		err = j.members.Health()
+	}
 	if err != nil {
 		return fmt.Errorf("pgstore: health: %w", err)
 	}

@@ -92,6 +92,8 @@ func (l ledger) Beat(
 		})
 		return err
 	})
+	// What another program has written here, and is not the name of a tree, was not claimed.
+	taken = slices.DeleteFunc(taken, func(c session.Claim) bool { return c.Root.IsZero() })
 	return taken, begun, err
 }
 
@@ -104,12 +106,15 @@ func signed(epochs []uint64) []int64 {
 	return s
 }
 
-// scanClaim reads the root and the epoch of a claim of p.
+// scanClaim reads the root and the epoch of a claim of p. The claim is zero if the root is not one.
 func scanClaim(row pgx.CollectableRow, p session.Process) (session.Claim, error) {
 	var root string
 	var epoch int64
 	if err := row.Scan(&root, &epoch); err != nil {
 		return session.Claim{}, err
+	}
+	if _, err := session.ParseRoot(root); err != nil {
+		return session.Claim{}, nil
 	}
 	return newClaim(root, epoch, p)
 }
@@ -407,18 +412,19 @@ func (l ledger) Ask(ctx context.Context, r session.Request) (owner uint64, err e
 
 // Take returns the requests that p is to handle from now on: those to its trees that no process has
 // taken, or whose taker is gone. Those that p has taken without knowing, because the answer of the
-// server was lost, are among them; known are the IDs that p knows.
+// server was lost, are among them; known are the IDs that p knows. One that is longer than an
+// Owners asks for was written by another program, and is left alone.
 func (l ledger) Take(
 	ctx context.Context, p session.Process, known []string,
 ) (taken []session.Request, err error) {
 	err = l.bodies.write(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, l.sql(`
 			update {}.requests as r set taker = $1, attempt = attempt + 1
-			where not answered and (taker is null or not `+alive(`r.taker`)+`
+			where not answered and octet_length(body) <= $3 and (taker is null or not `+alive(`r.taker`)+`
 				or taker = $1 and id <> all($2::bytea[]))
 				and (select l.owner from {}.logs as l where l.root = r.root) = $1
 				and `+alive(`$1::bigint`)+`
-			returning id, root, body, attempt`), id(p), bytesOf(known))
+			returning id, root, body, attempt`), id(p), bytesOf(known), session.RequestLimit)
 		if err != nil {
 			return err
 		}
@@ -596,7 +602,7 @@ func (l ledger) lockLane(
 	alive = make(map[session.Process]bool)
 	b.Queue(l.sql(`
 		select name, incarnation, c.now from (select {}.clock() as now) as c, {}.processes
-		where until > c.now`)).
+		where until > c.now and incarnation > 0`)).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var p session.Process

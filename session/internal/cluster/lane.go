@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -127,7 +128,14 @@ func (s *service) tendLanes(ctx context.Context) {
 	if len(lanes) == 0 {
 		return
 	}
+	begun := time.Now()
+	s.noteWork(ctx, workLanes, begun, s.tend(ctx, lanes))
+}
+
+// tend is tendLanes for these. After an error the next look tries again.
+func (s *service) tend(ctx context.Context, lanes []*lane) error {
 	known := make(map[string]int64)
+	var errs []error
 	for _, l := range lanes {
 		if !l.isDue(s.look()) {
 			known[l.name] = l.version
@@ -135,20 +143,20 @@ func (s *service) tendLanes(ctx context.Context) {
 		}
 		if err := l.sync(ctx); errors.Is(err, ErrLapsed) {
 			signal(s.lapsed)
+		} else if err != nil {
+			errs = append(errs, fmt.Errorf("lane %q: %w", l.name, err))
 		}
 	}
 	if len(known) == 0 {
-		return
+		return errors.Join(errs...)
 	}
 	changed, now, err := s.ledger.Lanes(ctx, known)
-	if err != nil {
-		return // the next look sees it
-	}
 	for _, l := range lanes {
-		if view, ok := changed[l.name]; ok {
+		if view, ok := changed[l.name]; ok && err == nil {
 			l.see(view, now)
 		}
 	}
+	return errors.Join(append(errs, err)...)
 }
 
 // isDue reports whether the document is to be looked at under its lock: because the process wants

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -196,4 +197,38 @@ func TestHintOfAPause(t *testing.T) {
 			"p1": time.Minute, "p2": time.Minute, "p3": time.Minute,
 		}, told)
 	})
+}
+
+// The member is told of work that fails for as long as patience, once, and when it goes on; Health
+// has it from the first failure on.
+func TestTroubles(t *testing.T) {
+	var ts troubles
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	first, second := errors.New("first"), errors.New("second")
+	for i, step := range []struct {
+		work     string
+		from, to int
+		err      error
+		tell     bool
+		is       string
+	}{
+		{workLanes, 0, 1, nil, false, ""},
+		{workLanes, 1, 2, first, false, "lanes: first"},
+		{workLanes, 2, 3, nil, false, ""}, // it was too short for the member
+		{workLanes, 3, 4, first, false, "lanes: first"},
+		{workAnswers, 4, 15, second, true, "answers: second\nlanes: first"}, // it took that long
+		{workLanes, 5, 13, second, true, "answers: second\nlanes: second"},
+		{workLanes, 13, 30, first, false, "answers: second\nlanes: first"},
+		{workLanes, 30, 31, nil, true, "answers: second"},
+		{workAnswers, 31, 32, nil, true, ""},
+		{workAnswers, 33, 34, nil, false, ""},
+	} {
+		require.Equal(t, step.tell,
+			ts.note(step.work, at(step.from), at(step.to), step.err, 10*time.Second), i)
+		if err := ts.error(); step.is == "" {
+			require.NoError(t, err, i)
+		} else {
+			require.EqualError(t, err, step.is, i)
+		}
+	}
 }

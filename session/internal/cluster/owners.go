@@ -24,6 +24,8 @@ type Owners struct {
 	store   Store
 	ended   chan struct{} // closed when the Store is closed
 
+	troubles troubles
+
 	mu      sync.Mutex
 	serving *service
 	lanes   map[string]*lane

@@ -69,6 +69,7 @@ func (o *Owners) Serve(ctx context.Context, m session.Member) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.serving, o.lost = nil, nil
+	o.troubles.clear()
 	clear(o.claims)
 	clear(o.lanes)
 	switch {
@@ -163,7 +164,9 @@ func (s *service) take(ctx context.Context) {
 	s.mu.Lock()
 	known := slices.Collect(maps.Keys(s.known))
 	s.mu.Unlock()
+	begun := time.Now()
 	requests, err := s.ledger.Take(ctx, s.self, known)
+	s.noteWork(ctx, workRequests, begun, err)
 	if err != nil {
 		return // the next look finds them
 	}
@@ -198,7 +201,9 @@ func (s *service) handle(ctx context.Context, r session.Request) {
 		return
 	}
 	for {
+		begun := time.Now()
 		err := s.ledger.Answer(context.WithoutCancel(ctx), s.self, r.ID, answer)
+		s.noteWork(ctx, workAnswers, begun, err)
 		if err == nil {
 			s.hub.tell(answered(r.ID))
 		}
