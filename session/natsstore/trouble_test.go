@@ -6,9 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
+	"github.com/stretchr/testify/require"
 )
 
 // TestTroubleOfLanes has another program write to the subject of a lane, and takes that away.

@@ -113,10 +113,11 @@ func scanClaim(row pgx.CollectableRow, p session.Process) (session.Claim, error)
 	if err := row.Scan(&root, &epoch); err != nil {
 		return session.Claim{}, err
 	}
-	if _, err := session.ParseRoot(root); err != nil {
-		return session.Claim{}, nil
+	c, err := newClaim(root, epoch, p)
+	if errors.Is(err, session.ErrCorrupt) {
+		err = nil
 	}
-	return newClaim(root, epoch, p)
+	return c, err
 }
 
 // newClaim returns the claim of p that a row has.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
 
