@@ -87,6 +87,19 @@ func TestErrorsOfEveryKindCross(t *testing.T) {
 	}
 	refusal := wireErrors.Decode(wireErrors.Encode(wireExamples["refusal"]))
 	require.ErrorIs(t, refusal, &policy.Refusal{Rule: policy.RuleDepth})
+	// A package that calls the fields of a refusal otherwise is understood here, too.
+	err := fmt.Errorf("spawning: %w, so there", &policy.Refusal{
+		Op: "spawn", Rule: policy.RuleDepth, Path: "Rules.Subagents.MaxSpawnDepth",
+	})
+	got := wireErrors.Decode(wireErrors.Encode(err))
+	require.EqualError(t, got, err.Error())
+	for _, err := range []error{err, got} {
+		refused, ok := errors.AsType[*policy.Refusal](err)
+		require.True(t, ok)
+		refused.Path = "Config." + refused.Path
+	}
+	require.ErrorContains(t, got, "set at Config.Rules.Subagents.MaxSpawnDepth")
+	require.ErrorContains(t, got, ", so there")
 	limit := wireErrors.Decode(wireErrors.Encode(wireExamples["limit"]))
 	_, ok := errors.AsType[*InputError](limit)
 	require.True(t, ok)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 )
 
 // An Error is an error on its way from one process to another: its text, the codes of the sentinels
@@ -103,6 +104,7 @@ func (t Errors) Decode(e *Error) error {
 		if data, ok := e.Types[r.Code]; ok {
 			if of, rerr := r.read(data); rerr == nil {
 				err.of = append(err.of, of)
+				err.take(of)
 			}
 		}
 	}
@@ -113,10 +115,28 @@ func (t Errors) Decode(e *Error) error {
 type remoteError struct {
 	text string
 	of   []error // the sentinels and types in it
+
+	// said is the one of them whose text stands between the offsets; nil: none does.
+	said     error
+	from, to int
 }
 
-// Error returns the text that the error has there.
-func (e *remoteError) Error() string { return e.text }
+// take notes where the text of a type is. The longest one that there is has the others in it.
+func (e *remoteError) take(of error) {
+	text := of.Error()
+	if i := strings.Index(e.text, text); i >= 0 && len(text) > e.to-e.from {
+		e.said, e.from, e.to = of, i, i+len(text)
+	}
+}
+
+// Error returns the text that the error has there, in which the field of a refusal is called what
+// the package that has changed it calls it.
+func (e *remoteError) Error() string {
+	if e.said == nil {
+		return e.text
+	}
+	return e.text[:e.from] + e.said.Error() + e.text[e.to:]
+}
 
 // Unwrap returns what the error is.
 func (e *remoteError) Unwrap() []error { return e.of }
