@@ -403,7 +403,8 @@ func (t *Turn) sleep(ctx context.Context, d time.Duration) error {
 // at most; an After of zero or less is none. Of several pauses the one that ends last stands.
 // Pauses are not recorded: a restart forgets them. The timeout of a run goes on in a pause.
 //
-// The error is [ErrStale] once the turn is cancelled or over.
+// The error is [ErrStale] once the turn is cancelled or over, and an *[InputError] if the provider
+// has more than 1,024 bytes.
 func (t *Turn) Limited(model string, e RateLimited) error {
 	if err := t.err(); err != nil {
 		return err

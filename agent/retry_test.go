@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -377,6 +378,10 @@ func TestRunnersOfTheirOwnPause(t *testing.T) {
 			}
 			if err := tn.Limited("", agent.RateLimited{}); err != nil { // none
 				return agent.Result{}, err
+			}
+			long := tn.Limited(strings.Repeat("p", 1025)+"/x", agent.RateLimited{After: time.Hour})
+			if wrong, ok := errors.AsType[*agent.InputError](long); !ok || wrong.Field != "model" {
+				return agent.Result{}, fmt.Errorf("a provider that is too long: %w", long)
 			}
 			var wg sync.WaitGroup
 			for _, model := range []string{"P/y", "q/x", ""} {

@@ -27,14 +27,18 @@ const MaxPause = owner.MaxPause
 // that ends last stands. Pauses are not recorded: a restart forgets them. Times that the tree
 // counts go on in a pause, such as that of a run.
 //
-// The error is [ErrStale] once the turn is cancelled or over.
+// The error is [ErrStale] once the turn is cancelled or over, and an *[InputError] if the provider
+// has more than 1,024 bytes.
 func (t *TurnInput) Limited(model string, pause time.Duration) error {
 	if err := t.Err(); err != nil {
 		return err
 	}
+	provider := providerOf(cmp.Or(model, t.shell.sup.modelOf(t.run)))
+	if err := (session.Ticket{ID: "-", Provider: provider}).Validate(""); err != nil {
+		return &InputError{Field: "model", Reason: err.Error()}
+	}
 	now := time.Now()
-	until := now.Add(min(pause, MaxPause))
-	t.shell.sup.lane.Pause(providerOf(cmp.Or(model, t.shell.sup.modelOf(t.run))), now, until)
+	t.shell.sup.lane.Pause(provider, now, now.Add(min(pause, MaxPause)))
 	return nil
 }
 

@@ -2,12 +2,17 @@ package natsstore_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
 )
@@ -67,5 +72,34 @@ func TestCallsOfAServerThatIsSilent(t *testing.T) {
 			cancel()
 			require.Less(t, time.Since(at), 5*time.Second, "%s %v after the end", name, at.Sub(begun))
 		}
+	}
+}
+
+// TestHealthOfAServerWithoutStorage uses up what an account may store: it takes a few bytes still, and
+// no message of some length.
+func TestHealthOfAServerWithoutStorage(t *testing.T) {
+	t.Parallel()
+	s := ownServer(t, nil)
+	require.NoError(t, s.GlobalAccount().UpdateJetStreamLimits(
+		map[string]server.JetStreamAccountLimits{"": {
+			MaxStore: 2 << 20, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
+		}}))
+	store := open(t, s, natsstore.Options{TrustSync: true, Timeout: 2 * time.Second})
+	var last session.Seq
+	var err error
+	for _, size := range []int{50_000, 5_000, 500} {
+		for n := 0; n < 100; n++ {
+			b := entries(fmt.Sprint(size, n), 1)
+			b.Entries[0].Payload = session.Raw(fmt.Sprintf("%q", strings.Repeat("x", size)))
+			var next session.Seq
+			if next, err = store.Journal.Append(t.Context(), root, last, b); err != nil {
+				break
+			}
+			last = next
+		}
+		require.Error(t, err)
+	}
+	for range 3 {
+		require.Error(t, store.Health(t.Context()))
 	}
 }

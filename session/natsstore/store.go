@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -230,6 +231,10 @@ func (e *engine) firstDoc() uint64 {
 	return uint64(max(info.TimeStamp.UnixMicro(), 0))
 }
 
+// maxFirstSeq is the greatest sequence with which a stream may begin: positions have it and the
+// number of an item, and must not run out.
+const maxFirstSeq = 1 << 40
+
 // checkStream returns an error if a stream is not as this package needs it.
 func checkStream(have, want jetstream.StreamConfig, replicas int) error {
 	version, err := strconv.Atoi(have.Metadata[formatKey])
@@ -272,6 +277,28 @@ func checkStream(have, want jetstream.StreamConfig, replicas int) error {
 		{
 			"num_replicas", have.Replicas, replicas > 0 && have.Replicas != replicas,
 			fmt.Sprintf("Options.Replicas is %d", replicas),
+		},
+		{"subjects", have.Subjects, !slices.Contains(have.Subjects, want.Subjects[0]), fmt.Sprintf(
+			"it must have %s", want.Subjects[0])},
+		{
+			"subject_transform", have.SubjectTransform, have.SubjectTransform != nil,
+			"nothing would be found again",
+		},
+		{"no_ack", have.NoAck, have.NoAck, "the server would acknowledge nothing"},
+		{"sealed", have.Sealed, have.Sealed, "the stream would take nothing"},
+		{"mirror", have.Mirror, have.Mirror != nil, "the stream would take nothing"},
+		{
+			"sources", len(have.Sources), len(have.Sources) > 0,
+			"other programs would write to the stream",
+		},
+		{
+			"discard_new_per_subject", have.DiscardNewPerSubject, have.DiscardNewPerSubject,
+			"a subject would take nothing that follows",
+		},
+		{
+			"first_seq", have.FirstSeq,
+			have.FirstSeq > maxFirstSeq && want.MaxMsgsPerSubject != 1, // documents have no positions
+			fmt.Sprintf("it may be %d", maxFirstSeq),
 		},
 		{"deny_purge", have.DenyPurge, have.DenyPurge, "nothing could be removed"},
 		{"deny_delete", have.DenyDelete, have.DenyDelete, "nothing could be removed"},

@@ -133,8 +133,19 @@ func TestStreamsAreChecked(t *testing.T) {
 			c.MaxBytes, c.Discard = 1<<30, jetstream.DiscardOld
 		},
 		"max_msgs_per_subject": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 },
-		"format":               func(c *jetstream.StreamConfig) { c.Metadata["offshoot-format"] = "2" },
-		"none":                 func(c *jetstream.StreamConfig) { c.Metadata = nil },
+		"subjects":             func(c *jetstream.StreamConfig) { c.Subjects = []string{c.Name + ".other"} },
+		"subject_transform": func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{
+				Source: c.Subjects[0], Destination: "to." + c.Subjects[0],
+			}
+		},
+		"first_seq": func(c *jetstream.StreamConfig) { c.FirstSeq = 1 << 50 },
+		"no_ack":    func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"sources": func(c *jetstream.StreamConfig) {
+			c.Sources = []*jetstream.StreamSource{{Name: "other"}}
+		},
+		"format": func(c *jetstream.StreamConfig) { c.Metadata["offshoot-format"] = "2" },
+		"none":   func(c *jetstream.StreamConfig) { c.Metadata = nil },
 	} {
 		o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
 		require.NoError(t, open(t, s, o).Close())
@@ -142,7 +153,12 @@ func TestStreamsAreChecked(t *testing.T) {
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config
 		change(&config)
-		_, err = js.UpdateStream(t.Context(), config)
+		if name == "first_seq" {
+			require.NoError(t, js.DeleteStream(t.Context(), config.Name))
+			_, err = js.CreateStream(t.Context(), config)
+		} else {
+			_, err = js.UpdateStream(t.Context(), config)
+		}
 		require.NoError(t, err, name)
 		_, err = natsstore.Open(t.Context(), s.ClientURL(), o)
 		if name == "format" || name == "none" {

@@ -122,8 +122,12 @@ func (e *unwrittenError) Error() string {
 
 func (e *unwrittenError) Unwrap() error { return e.err }
 
-// probeKind is the kind of messages that say nothing.
-const probeKind = "h"
+// probeKind is the kind of messages that say nothing, and probeSize is how many bytes they have: a
+// stream whose room is used up may still take a few.
+const (
+	probeKind = "h"
+	probeSize = 64 << 10
+)
 
 // probe returns nil if the stream has taken the last message that was written, or takes another
 // one.
@@ -134,8 +138,12 @@ func (s stream) probe(ctx context.Context) error {
 	if failing == nil {
 		return nil
 	}
-	_, err := s.publish(ctx, publication{subject: s.subject(probeKind), ttl: time.Minute})
+	data := make([]byte, min(probeSize, s.e.room))
+	seq, err := s.publish(ctx, publication{
+		subject: s.subject(probeKind), data: data, ttl: time.Minute,
+	})
 	if err == nil {
+		_ = s.remove(ctx, seq) // or it goes by itself
 		return nil
 	}
 	return fmt.Errorf("what was last written to %s was not taken: %w", s.name, failing)

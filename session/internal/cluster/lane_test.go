@@ -23,6 +23,7 @@ type engine struct {
 	deaf bool
 
 	mu     sync.Mutex
+	noBeat error // of beats; nil: they succeed
 	lanes  map[string]LaneView
 	hear   []func(hint string)
 	asked  map[string]int // how often, by method
@@ -91,8 +92,12 @@ func (e *engine) count() map[string]int {
 func (m member) Beat(
 	context.Context, session.Process, time.Duration, []uint64,
 ) ([]session.Claim, bool, error) {
-	return nil, false, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return nil, false, m.noBeat
 }
+
+func (m member) Sweep(context.Context) error { return nil }
 
 func (m member) Leave(context.Context, session.Process, bool) error { return nil }
 
@@ -231,4 +236,24 @@ func TestTroubles(t *testing.T) {
 			require.EqualError(t, err, step.is, i)
 		}
 	}
+}
+
+// A process whose lease is not renewed is not healthy.
+func TestHealthOfALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{lanes: make(map[string]LaneView), asked: make(map[string]int)}
+		o := e.open(t)
+		for _, err := range []error{nil, errors.New("no table"), nil} {
+			e.mu.Lock()
+			e.noBeat = err
+			e.mu.Unlock()
+			time.Sleep(session.DefaultLease)
+			synctest.Wait()
+			if err == nil {
+				require.NoError(t, o.Health())
+			} else {
+				require.EqualError(t, o.Health(), "lease: no table")
+			}
+		}
+	})
 }

@@ -114,6 +114,7 @@ func (s *service) beats(ctx context.Context) error {
 		begun := time.Now()
 		l, failed := s.beat(context.WithoutCancel(ctx))
 		next := s.lease/BeatsPerLease - time.Since(begun)
+		s.troubles.note(workLease, begun, time.Now(), failed, forever)
 		switch {
 		case failed == nil:
 			if told := s.member.Lease; told != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,9 @@ const (
 	workAnswers  = "answers"
 )
 
+// workLease is the lease. The member is told of that by Member.Failed.
+const workLease = "lease"
+
 // A trouble is work that the engine fails at.
 type trouble struct {
 	since time.Time // the first try that failed began
@@ -33,7 +37,8 @@ type troubles struct {
 }
 
 // note takes what a try has come to that began at a time. It reports whether the member is to be
-// told, which is so when the work has failed for as long as patience, and when it goes on.
+// told, which is so when the work has failed for as long as patience, and when it goes on after
+// that.
 func (t *troubles) note(work string, begun, now time.Time, err error, patience time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,6 +86,9 @@ func (t *troubles) error() error {
 // Health returns what the engine fails at of the work of this process that no call returns the
 // error of, or nil.
 func (o *Owners) Health() error { return o.troubles.error() }
+
+// forever is the patience of a member that is not told.
+const forever = time.Duration(math.MaxInt64)
 
 // noteWork notes what a try has come to, and tells the member. A lease that has lapsed, and the end
 // of Serve, are not trouble with the work.
