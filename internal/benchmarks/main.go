@@ -88,6 +88,7 @@ func tables(scale int) []table {
 				{"1 requester", 1, 1, children(200)},
 				{"8 requesters", 8, 1, children(100)},
 				{"64 requesters", 64, 1, children(20)},
+				{"256 requesters", 256, 1, children(8)},
 			},
 			rows: []workload{
 				{"group commit, three records", "the records are durable", openGroupCommit},
