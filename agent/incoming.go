@@ -107,7 +107,8 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 // comes from a conversation that is bound to it; an *[InputError] for the session of the turn that
 // calls it; or one of Post. It is [ErrUnconfirmed] beside the cause of ctx or [ErrShutdown] if that
 // ends the wait, and if another process takes the tree over. The message may have been recorded
-// then, and is answered all the same.
+// then, and is answered all the same. It is ErrAnswered, of a message without an ID too, if the
+// process that had the tree has answered people, and was gone before it could tell this one.
 func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 	wrong := s.rt.wrongPost(m)
 	root, err := s.receiveFrom(ctx, &m)
