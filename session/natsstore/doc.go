@@ -42,7 +42,8 @@
 //
 // A server that restarts or is out of reach interrupts no bot: requests wait for the connection,
 // for at most Options.Timeout, and then fail with [ErrTimeout], which passes. The outcome of a
-// write that failed so is unknown, as the interface says, and the caller reads to find out.
+// write that failed so is unknown, as the interface says, and the caller reads to find out. What
+// the connection itself returns as an error counts as such a restart, unless it was ended for good.
 //
 // A sequence is the number of a message in its stream and the number of the entry in it, so it has
 // gaps. A log or a transcript that was copied from another Store keeps the sequences or positions

@@ -85,6 +85,7 @@ type line struct {
 	wg      sync.WaitGroup
 	cuts    atomic.Int64 // how often the connection was cut off
 	up      atomic.Bool  // the connection is there
+	closed  atomic.Bool  // it was ended for good
 
 	mu     sync.Mutex
 	during map[*func()]bool // what is to be called when the connection is cut off
@@ -100,9 +101,11 @@ func newLine(conn *nats.Conn) *line {
 		during: make(map[*func()]bool),
 	}
 	l.up.Store(conn.IsConnected())
+	l.closed.Store(conn.IsClosed())
 	l.wg.Go(func() {
 		for status := range l.changes {
 			l.up.Store(status == nats.CONNECTED)
+			l.closed.Store(status == nats.CLOSED)
 			if status == nats.RECONNECTING || status == nats.CLOSED {
 				l.cut()
 			}
@@ -127,13 +130,17 @@ func (l *line) end() {
 }
 
 // use calls f with a context that ends when the connection is cut off: what was sent over it is not
-// answered any more. The error is errCut if f was not called.
+// answered any more. The error is errCut if f was not called, and [nats.ErrConnectionClosed] if the
+// connection was ended for good, by its program or because the server does not let it in any more.
 func (l *line) use(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	end := func() { cancel() }
 	l.note(&end, true)
 	defer l.note(&end, false)
+	if l.closed.Load() {
+		return nats.ErrConnectionClosed
+	}
 	if !l.up.Load() { // what is sent now would wait in memory, and be sent late
 		return errCut
 	}
