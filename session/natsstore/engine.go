@@ -21,7 +21,7 @@ import (
 // An engine is what the parts of a Store share. All methods may be called concurrently.
 type engine struct {
 	conn    *nats.Conn
-	owned   bool // the connection is closed with the Store
+	own     *sockets // of a connection that ends with the Store; nil: the program closes it
 	js      jetstream.JetStream
 	name    string
 	timeout time.Duration
@@ -45,12 +45,19 @@ type stream struct {
 	name string // the beginning of its subjects
 	// timeout is how long a request is waited for.
 	timeout time.Duration
+	pace    pace
 	*watch  // nil: it is being opened
 }
 
 // within returns the stream with another timeout.
 func (s stream) within(timeout time.Duration) stream {
 	s.timeout = timeout
+	return s
+}
+
+// in returns the stream with another pace.
+func (s stream) in(p pace) stream {
+	s.pace = p
 	return s
 }
 
@@ -176,6 +183,35 @@ const firstPause, longestPause = 5 * time.Millisecond, 250 * time.Millisecond
 // tries is how often a request is sent, at least, to a server that does not answer.
 const tries = 3
 
+// A pace says when a request that is not answered is sent again: it may have been lost with a
+// server of a cluster that has died, or have reached one that did not lead. All that is asked may
+// be asked again.
+type pace int
+
+// The paces of requests.
+const (
+	paceUsual pace = iota // soon, and then twice as late each time
+	paceBrief             // soon and often: neither the request nor its answer has a body
+	paceLarge             // late: a slow way needs time for the body, and repeating it takes more
+)
+
+// The time of the first attempt of a request, and of all others of a brief one.
+const firstAttempt, briefAttempt = time.Second, 2 * time.Second
+
+// attempt returns how long a request is waited for of which n attempts were not answered.
+func (p pace) attempt(n int, timeout time.Duration) time.Duration {
+	const mostDoublings = 20
+	most := timeout / tries
+	switch p {
+	case paceBrief:
+		most = min(most, briefAttempt)
+	case paceLarge:
+		return most
+	case paceUsual:
+	}
+	return min(most, firstAttempt<<min(n, mostDoublings))
+}
+
 // ask calls f, which sends one request, until it succeeds or fails for good, at most as long as the
 // timeout of the stream. f is told whether an earlier call may have had its effect. The error is
 // [session.ErrClosed], that of ctx, [ErrTimeout], or one of f.
@@ -189,10 +225,10 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var err error
-	sent := false
+	sent, late := false, 0
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err = s.e.line.use(within, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, s.timeout/tries)
+			ctx, cancel := context.WithTimeout(ctx, s.pace.attempt(late, s.timeout))
 			defer cancel()
 			if err := s.verify(ctx, false); err != nil {
 				return err
@@ -201,6 +237,9 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 			sent = true
 			return f(ctx, again)
 		})
+		if errors.Is(err, context.DeadlineExceeded) {
+			late++
+		}
 		if isAbsent(err) {
 			s.doubt()
 		}

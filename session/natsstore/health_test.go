@@ -2,11 +2,13 @@ package natsstore_test
 
 import (
 	"context"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
@@ -68,4 +70,40 @@ func TestCallsOfAServerThatIsSilent(t *testing.T) {
 			require.Less(t, time.Since(at), 5*time.Second, "%s %v after the end", name, at.Sub(begun))
 		}
 	}
+}
+
+// TestCloseOfAServerThatIsSilent closes Stores whose server does not answer, before and after their
+// connections are given up: neither the lease nor the Timeout counts.
+func TestCloseOfAServerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	o := natsstore.Options{Process: "a", Lease: 24 * time.Hour, Timeout: 12 * time.Hour}
+	early := s.open(t, o)
+	o.Process = "b"
+	late := s.open(t, o)
+	require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	closes := func(store *session.Store) {
+		ended := make(chan error, 1)
+		go func() { ended <- store.Close() }()
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(time.Minute):
+			require.Fail(t, "Close does not return")
+		}
+	}
+	fails := func(text string) {
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			err := late.Health(ctx)
+			return err != nil && strings.Contains(err.Error(), text)
+		}, time.Minute, 100*time.Millisecond)
+	}
+	fails("") // a signal takes a moment
+	closes(early)
+	fails("no connection")
+	time.Sleep(time.Second) // the client waits for a word of the server
+	closes(late)
 }

@@ -15,6 +15,9 @@ import (
 // by it whether the message that has come is its own.
 const idHeader = "Offshoot-Id"
 
+// largeBody is from how many bytes on a message takes time on a slow way.
+const largeBody = 64 << 10
+
 // A publication is a message as it is sent.
 type publication struct {
 	subject string
@@ -43,6 +46,9 @@ func (s stream) publish(ctx context.Context, p publication) (seq uint64, err err
 	}
 	lost := false // an acknowledgement may be
 	begun := time.Now()
+	if len(p.data) > largeBody {
+		s = s.in(paceLarge)
+	}
 	defer func() { err = s.noteWrite(ctx, begun, err) }()
 	err = s.ask(ctx, func(ctx context.Context, again bool) error {
 		if p.compares && p.after == 0 { // another stream would take it, too
