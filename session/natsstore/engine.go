@@ -192,7 +192,7 @@ type pace int
 const (
 	paceUsual pace = iota // soon, and then twice as late each time
 	paceBrief             // soon and often: neither the request nor its answer has a body
-	paceLarge             // late: a slow way needs time for the body, and repeating it takes more
+	paceLarge             // late: the body, or the work, needs time, and repeating it takes more
 )
 
 // The time of the first attempt of a request, and of all others of a brief one.

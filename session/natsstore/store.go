@@ -207,7 +207,7 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 	}
 	var made jetstream.Stream
 	s := stream{e: e, name: e.name + "." + kind, timeout: e.timeout}
-	err := s.ask(ctx, func(ctx context.Context, _ bool) (err error) {
+	err := s.in(paceLarge).ask(ctx, func(ctx context.Context, _ bool) (err error) {
 		made, err = e.js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			made, err = e.js.CreateStream(ctx, config)

@@ -124,7 +124,7 @@ func (s stream) at(ctx context.Context, seq uint64) (message, bool, error) {
 // as many as there are at once, or fewer. It asks a replica of the stream, which need not have the
 // last ones, so the caller asks the leader for the rest.
 func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(message)) {
-	_ = s.ask(ctx, func(ctx context.Context, again bool) error {
+	_ = s.in(paceLarge).ask(ctx, func(ctx context.Context, again bool) error {
 		if again { // some may have come
 			return nil
 		}
@@ -177,7 +177,7 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 // subjects returns the subjects of messages that a filter matches.
 func (s stream) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
 	var found map[string]uint64
-	err := s.ask(ctx, func(ctx context.Context, _ bool) error {
+	err := s.in(paceLarge).ask(ctx, func(ctx context.Context, _ bool) error {
 		info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 		if err == nil {
 			found = info.State.Subjects
@@ -215,7 +215,9 @@ func (s stream) purge(ctx context.Context, filter string, before uint64) error {
 	if before > 0 {
 		options = append(options, jetstream.WithPurgeSequence(before))
 	}
-	return s.ask(ctx, func(ctx context.Context, _ bool) error { return s.Purge(ctx, options...) })
+	return s.in(paceLarge).ask(ctx, func(ctx context.Context, _ bool) error {
+		return s.Purge(ctx, options...)
+	})
 }
 
 // remove removes one message, if it is still there. A server that will not remove it keeps it: what
