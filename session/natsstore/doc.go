@@ -37,8 +37,9 @@
 // A stream that was made anew under a Store is not used: the Store ends with a *[LostError]. A
 // message that another program has sent again, behind others, is damage and hides none of them.
 //
-// All reads go to the leader of a stream. Streams whose replicas answer reads (allow_direct) are
-// refused, and so is what would have a stream forget, such as max_age.
+// All reads go to the leader of a stream, but for what stands in the middle of a long log, which
+// does not change. Streams whose replicas answer reads (allow_direct) are refused, and so is what
+// would have a stream forget, such as max_age.
 //
 // A server that restarts or is out of reach interrupts no bot: requests wait for the connection,
 // for at most Options.Timeout, and then fail with [ErrTimeout], which passes. The outcome of a

@@ -46,11 +46,12 @@ func (s stream) publish(ctx context.Context, p publication) (seq uint64, err err
 	}
 	lost := false // an acknowledgement may be
 	begun := time.Now()
-	if len(p.data) > largeBody {
-		s = s.in(paceLarge)
-	}
 	defer func() { err = s.noteWrite(ctx, begun, err) }()
-	err = s.ask(ctx, func(ctx context.Context, again bool) error {
+	asking := s
+	if len(p.data) > largeBody {
+		asking = s.in(paceLarge)
+	}
+	err = asking.ask(ctx, func(ctx context.Context, again bool) error {
 		if p.compares && p.after == 0 { // another stream would take it, too
 			if err := s.verify(ctx, true); err != nil {
 				return err
@@ -120,10 +121,16 @@ func (s stream) at(ctx context.Context, seq uint64) (message, bool, error) {
 	})
 }
 
-// bulk calls f with messages that a filter matches from a sequence on, in order and without a gap:
-// as many as there are at once, or fewer. It asks a replica of the stream, which need not have the
-// last ones, so the caller asks the leader for the rest.
-func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(message)) {
+// bulkBytes is how many bytes of messages wait in memory for who reads many of them: enough for
+// some of the largest.
+const bulkBytes = 8 << 20
+
+// bulk calls f with messages that a filter matches from a sequence on, in order and without a gap,
+// until f returns false: as many as there are at once, or fewer. It asks a replica of the stream,
+// which need not have the last ones, so the caller asks the leader for the rest.
+func (s stream) bulk(
+	ctx context.Context, filter string, from uint64, f func(message) (more bool),
+) {
 	_ = s.in(paceLarge).ask(ctx, func(ctx context.Context, again bool) error {
 		if again { // some may have come
 			return nil
@@ -148,7 +155,7 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 		if info.NumPending == 0 {
 			return nil
 		}
-		all, err := consumer.Messages()
+		all, err := consumer.Messages(jetstream.PullMaxBytes(bulkBytes))
 		if err != nil {
 			return err
 		}
@@ -162,12 +169,12 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 			if err != nil {
 				return err
 			}
-			f(message{
+			more := f(message{
 				seq: at.Sequence.Stream, subject: raw.Subject(), id: raw.Headers().Get(idHeader),
 				after: raw.Headers().Get(nats.ExpectedLastSubjSeqHdr), time: at.Timestamp,
 				data: raw.Data(),
 			})
-			if at.NumPending == 0 {
+			if !more || at.NumPending == 0 {
 				return nil
 			}
 		}
