@@ -63,17 +63,17 @@ const logTime = "2006/01/02 15:04:05"
 var loggedTurn = regexp.MustCompile(
 	`^(\S+ \S+) (WARN|ERROR) offshoot: .*process.* gone.* session=(\S+) (?:run=\S+ )?turn=(\d+)`)
 
-// evidence returns each turn that was given up, with what the logs have to say of its session and
-// of what the test did in the minute before; and how many turns were cut.
-func (l fleetLogs) evidence(t testing.TB) (givenUp []string, cut int) {
+// A loggedLine is a line of a log.
+type loggedLine struct {
+	at            time.Time
+	text          string // with the name of the log
+	session, turn string // of a turn that was cut; empty: it says something else
+	givenUp       bool   // its inputs were given up
+}
+
+// lines returns the lines of all logs, in order.
+func (l fleetLogs) lines(t testing.TB) (all []loggedLine) {
 	t.Helper()
-	type line struct {
-		at            time.Time
-		text          string
-		session, turn string // of a turn that was cut
-		lost          bool   // it was given up, too
-	}
-	var all []line
 	names, err := filepath.Glob(filepath.Join(l.dir, "*.log"))
 	must(t, "list the logs", err)
 	for _, name := range names {
@@ -84,29 +84,40 @@ func (l fleetLogs) evidence(t testing.TB) (givenUp []string, cut int) {
 			if err != nil {
 				continue
 			}
-			n := line{at: at, text: filepath.Base(name) + ": " + strings.TrimSpace(s)}
+			n := loggedLine{at: at, text: filepath.Base(name) + ": " + strings.TrimSpace(s)}
 			if m := loggedTurn.FindStringSubmatch(s); m != nil {
-				n.session, n.turn, n.lost = m[3], m[4], m[2] == "ERROR"
-				if !n.lost {
-					cut++
-				}
+				n.session, n.turn, n.givenUp = m[3], m[4], m[2] == "ERROR"
 			}
 			all = append(all, n)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b line) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b loggedLine) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// evidence returns each turn that was given up, with what the logs have to say of its session and
+// of what the test did in the minute before; and how many turns were found cut so many seconds
+// after the last kill.
+func (l fleetLogs) evidence(t testing.TB) (givenUp []string, cut map[int]int) {
+	t.Helper()
+	all, cut := l.lines(t), map[int]int{}
+	var killed time.Time
 	for i, n := range all {
-		if !n.lost {
-			continue
-		}
-		why := []string{n.session + " turn " + n.turn + " was given up:"}
-		for _, before := range all[:i+1] {
-			if n.at.Sub(before.at) < time.Minute &&
-				(before.session == n.session || before.session == "") {
-				why = append(why, before.text[:min(len(before.text), 300)])
+		switch {
+		case n.givenUp:
+			why := []string{n.session + " turn " + n.turn + " was given up:"}
+			for _, before := range all[:i+1] {
+				if n.at.Sub(before.at) < time.Minute &&
+					(before.session == n.session || before.session == "") {
+					why = append(why, before.text[:min(len(before.text), 300)])
+				}
 			}
+			givenUp = append(givenUp, strings.Join(why, "\n\t"))
+		case n.session != "":
+			cut[int(n.at.Sub(killed).Seconds())]++
+		case strings.Contains(n.text, " TEST kill "):
+			killed = n.at
 		}
-		givenUp = append(givenUp, strings.Join(why, "\n\t"))
 	}
 	return givenUp, cut
 }
@@ -115,7 +126,7 @@ func (l fleetLogs) evidence(t testing.TB) (givenUp []string, cut int) {
 func (l fleetLogs) report(t testing.TB) {
 	t.Helper()
 	givenUp, cut := l.evidence(t)
-	t.Logf("%d turns were cut", cut)
+	t.Logf("turns that were cut, by the seconds from the last kill until that was found: %v", cut)
 	for _, why := range givenUp {
 		t.Log(why)
 	}

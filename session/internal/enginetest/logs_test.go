@@ -38,8 +38,8 @@ func TestEvidence(t *testing.T) {
 		text := strings.Join(lines, "\n") + "\n"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	givenUp, n := enginetest.Evidence(t, dir)
-	assert.Equal(t, 5, n)
+	givenUp, delays := enginetest.Evidence(t, dir)
+	assert.Equal(t, map[int]int{120: 2, 4: 2, 8: 1}, delays)
 	require.Len(t, givenUp, 1)
 	var told []string
 	for line := range strings.Lines(givenUp[0]) {
