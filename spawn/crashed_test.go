@@ -3,6 +3,9 @@ package spawn_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +93,61 @@ func TestMessageThatKillsTheProcess(t *testing.T) {
 		require.Equal(t, "later", calls[3].Inputs[0].Text)
 		require.Len(t, calls[3].Inputs, 1)
 		w.quiet()
+	})
+}
+
+// The log of the process that finds them says which turns were cut, each once, and which messages
+// are given up.
+func TestCrashesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCrashWorld(t)
+		var log lockedLog
+		w.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		w.runner.On("child", spawntest.Play{spawntest.Delay(time.Hour)})
+		w.runner.On("", spawntest.Play{
+			spawntest.Spawn(spawn.Request{Task: "child", Key: "one", Announce: true}),
+			spawntest.Delay(time.Hour),
+		})
+		said := func() (lines []string) {
+			synctest.Wait()
+			for line := range strings.Lines(log.String()) {
+				_, line, _ = strings.Cut(line, " ") // the time
+				if strings.Contains(line, " turn=") {
+					lines = append(lines, strings.TrimSpace(line))
+				}
+			}
+			slices.Sort(lines)
+			return lines
+		}
+		cut := func(more string) string {
+			return `level=WARN msg="offshoot: a turn was cut, because its process is gone" session=` +
+				more
+		}
+		s, kill := w.process(new(clock))
+		w.post(s, "deadly")
+		synctest.Wait()
+		runs, err := s.Runs(t.Context(), topKey, topKey, true)
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		child := fmt.Sprintf("%s run=%s turn=1", runs[0].Key, runs[0].ID)
+		kill()
+		require.Empty(t, said())
+		want := []string{cut(child), cut(topKey.String() + " turn=1")}
+		slices.Sort(want)
+		w.crash()
+		require.Equal(t, want, said())
+		w.crash()
+		want = append(want, cut(topKey.String()+" turn=2"))
+		slices.Sort(want)
+		require.Equal(t, want, said())
+		w.runner.On("", spawntest.Play{spawntest.Reply("re")})
+		w.process(new(clock))
+		w.answered(apology, time.Second)
+		want = append(want, cut(topKey.String()+" turn=3"), `level=ERROR msg="offshoot: messages `+
+			`are given up, because the process was gone after each attempt at them" session=`+
+			topKey.String()+" turn=3 attempts=3")
+		slices.Sort(want)
+		require.Equal(t, want, said())
 	})
 }
 

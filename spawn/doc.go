@@ -121,7 +121,9 @@
 // A top-level session has three attempts at an input: a message over which the process has died
 // three times counts as read, and people are told so (see [Config].Apology). A turn that a
 // [Supervisor.Shutdown] interrupts is not an attempt. Tools with effects may so be called up to
-// three times for one message; [TurnInput].Retry tells.
+// three times for one message; [TurnInput].Retry tells. The log of the process that goes on has a
+// WARN for each turn that was cut so, and an ERROR for messages that are given up. Of several
+// processes on one store, one that has lost its lease and its trees counts as one that has died.
 //
 // # Errors
 //

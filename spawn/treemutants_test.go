@@ -222,11 +222,19 @@ var treeMutants = []mutant{
 	},
 	{
 		"2.8 a message that kills the process is given up", "internal/tree/decide.go",
-		"len(r.Crashes) < maxAttempts-1 {", "true {", ".", "TestMessageThatKillsTheProcess",
+		"len(r.Crashes) < MaxAttempts-1 {", "true {", ".", "TestMessageThatKillsTheProcess",
+	},
+	{
+		"2.8 an operator sees which turns were cut", "treeshell.go",
+		"\t\tsh.logCrash(t, facts, i)\n", "", ".", "TestCrashesAreLogged",
+	},
+	{
+		"2.8 an operator sees which messages are given up", "treeshell.go",
+		"f.Flags&tree.FlagGivenUp != 0 {", "false {", ".", "TestCrashesAreLogged",
 	},
 	{
 		"2.8 an input has three attempts of its own", "internal/tree/decide.go",
-		"f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]", "f.Ord = r.Open.Through", "./internal/tree", "TestScenarios/crash_thrice",
+		"f.Ord = r.Crashes[len(r.Crashes)-(MaxAttempts-1)]", "f.Ord = r.Open.Through", "./internal/tree", "TestScenarios/crash_thrice",
 	},
 	{
 		"2.8 a shutdown is not an attempt", "internal/tree/apply.go",

@@ -119,6 +119,7 @@ func (sh *treeShell) Publish(
 		if rests(t, &facts[i]) {
 			sh.tellRested(facts[i].Run)
 		}
+		sh.logCrash(t, facts, i)
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -140,6 +141,27 @@ func (sh *treeShell) Publish(
 	})
 	sh.wakeIdlers()
 	sh.showBatch(t, after, at, facts)
+}
+
+// logCrash logs that the process of a turn is gone, if a fact of the last batch says so, and that
+// inputs are given up after that.
+func (sh *treeShell) logCrash(t *tree.Tree, facts []tree.Fact, i int) {
+	f := &facts[i]
+	if f.Kind != tree.TurnEnded || f.Flags&tree.FlagCrashed == 0 {
+		return
+	}
+	attrs := []any{"session", f.Run.String()}
+	if r := t.Described(f.Run); r != nil && !r.IsRoot() {
+		of := t.RunAt(r, facts, i)
+		attrs = append(attrs, "run", r.IDOf(&of))
+	}
+	attrs = append(attrs, "turn", f.N)
+	sh.sup.logBeside(slog.LevelWarn, "offshoot: a turn was cut, because its process is gone",
+		attrs...)
+	if f.Flags&tree.FlagGivenUp != 0 {
+		sh.sup.logBeside(slog.LevelError, "offshoot: messages are given up, because the process "+
+			"was gone after each attempt at them", append(attrs, "attempts", tree.MaxAttempts)...)
+	}
 }
 
 // rests reports whether a session will have no turn for some time, as a fact of the last batch

@@ -80,3 +80,42 @@ func inParallel(b *testing.B, writers int, begin func(i int) func() error) {
 		require.NoError(b, err)
 	}
 }
+
+// BenchmarkRead reads a log of 3,000 batches. The floor is a question for each of them by hand,
+// which is how a log of a few is read.
+func BenchmarkRead(b *testing.B) {
+	s := startServer(b)
+	const batches = 3000
+	o := natsstore.Options{Name: fmt.Sprint("b", names.Add(1))}
+	store := s.open(b, o)
+	var last session.Seq
+	var err error
+	for i := range batches {
+		last, err = store.Journal.Append(b.Context(), root, last, entries(fmt.Sprint(i), 2))
+		require.NoError(b, err)
+	}
+	js := connect(b, s.url())
+	stream, err := js.Stream(b.Context(), o.Name+"_log")
+	require.NoError(b, err)
+	b.Run("floor", func(b *testing.B) {
+		for range b.N {
+			for seq := range uint64(batches) {
+				_, err := stream.GetMsg(b.Context(), seq+1)
+				require.NoError(b, err)
+			}
+		}
+		b.ReportMetric(float64(batches*b.N)/b.Elapsed().Seconds(), "batches/s")
+	})
+	b.Run("journal", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			n := 0
+			for _, err := range store.Journal.Read(b.Context(), root, 0) {
+				require.NoError(b, err)
+				n++
+			}
+			require.Equal(b, 2*batches, n)
+		}
+		b.ReportMetric(float64(batches*b.N)/b.Elapsed().Seconds(), "batches/s")
+	})
+}

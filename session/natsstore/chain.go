@@ -342,24 +342,15 @@ func (c chain) lost(ctx context.Context, seq uint64, reason string) error {
 // links yields the links from a sequence on, up to tip, in order.
 func (c chain) links(ctx context.Context, from uint64, tip link) iter.Seq2[link, error] {
 	return func(yield func(link, error) bool) {
+		r := &chainReader{chain: c, tip: tip}
 		var prev uint64
 		for seq := from; seq <= tip.seq; {
-			l := tip
-			if seq != tip.seq {
-				m, ok, err := c.next(ctx, c.subject, seq)
-				if err == nil && !ok {
-					err = c.lost(ctx, seq, "the message is missing")
-				}
-				if err == nil {
-					l, err = c.parse(m)
-				}
-				if err != nil {
-					yield(link{}, err)
-					return
-				}
+			l, err := r.link(ctx, seq, prev)
+			if err == nil && (prev > 0 && l.Prev != prev || prev == 0 && l.Prev >= from) {
+				err = c.lost(ctx, seq, "the message before is missing")
 			}
-			if prev > 0 && l.Prev != prev || prev == 0 && l.Prev >= from {
-				yield(link{}, c.lost(ctx, seq, "the message before is missing"))
+			if err != nil {
+				yield(link{}, err)
 				return
 			}
 			if !yield(l, nil) {
@@ -368,6 +359,72 @@ func (c chain) links(ctx context.Context, from uint64, tip link) iter.Seq2[link,
 			prev, seq = l.seq, l.seq+1
 		}
 	}
+}
+
+// A chainReader reads the links of a chain one after the other. A long chain is read in pieces of
+// many messages, in a quarter of the time that a question for each of them takes (BenchmarkRead):
+// a tree is read when it is taken over, and people wait.
+type chainReader struct {
+	chain
+	tip   link
+	asked int       // questions for one message each
+	ahead []message // that have come at once and are next
+}
+
+// The most messages that a chainReader asks for at once, and about the most bytes of them.
+const aheadMessages, aheadBytes = 1000, 4 << 20
+
+// link returns the first link from a sequence on. prev is the sequence of the one before, 0 for
+// none.
+func (r *chainReader) link(ctx context.Context, seq, prev uint64) (link, error) {
+	if seq == r.tip.seq {
+		return r.tip, nil
+	}
+	if l, ok := r.next(seq, prev); ok {
+		return l, nil
+	}
+	if r.asked++; r.asked > many {
+		r.fetch(ctx, seq)
+		if l, ok := r.next(seq, prev); ok {
+			return l, nil
+		}
+		r.asked = 0
+	}
+	m, ok, err := r.chain.next(ctx, r.subject, seq)
+	if err == nil && !ok {
+		err = r.lost(ctx, seq, "the message is missing")
+	}
+	if err != nil {
+		return link{}, err
+	}
+	return r.parse(m)
+}
+
+// next returns the first link from a sequence on, if it has come with others. What does not follow
+// the one before is asked of the leader, who decides what is damage.
+func (r *chainReader) next(seq, prev uint64) (link, bool) {
+	for len(r.ahead) > 0 {
+		m := r.ahead[0]
+		r.ahead = r.ahead[1:]
+		if m.seq < seq {
+			continue
+		}
+		if l, err := r.parse(m); err == nil && prev > 0 && l.Prev == prev {
+			return l, true
+		}
+		r.ahead = nil
+	}
+	return link{}, false
+}
+
+// fetch asks for many messages from a sequence on.
+func (r *chainReader) fetch(ctx context.Context, seq uint64) {
+	size := 0
+	r.bulk(ctx, r.subject, seq, func(m message) (more bool) {
+		r.ahead = append(r.ahead, m)
+		size += len(m.data)
+		return m.seq < r.tip.seq && len(r.ahead) < aheadMessages && size < aheadBytes
+	})
 }
 
 // from returns the message with which to begin for the items behind a position.

@@ -37,12 +37,14 @@
 // A stream that was made anew under a Store is not used: the Store ends with a *[LostError]. A
 // message that another program has sent again, behind others, is damage and hides none of them.
 //
-// All reads go to the leader of a stream. Streams whose replicas answer reads (allow_direct) are
-// refused, and so is what would have a stream forget, such as max_age.
+// All reads go to the leader of a stream, but for what stands in the middle of a long log, which
+// does not change. Streams whose replicas answer reads (allow_direct) are refused, and so is what
+// would have a stream forget, such as max_age.
 //
 // A server that restarts or is out of reach interrupts no bot: requests wait for the connection,
 // for at most Options.Timeout, and then fail with [ErrTimeout], which passes. The outcome of a
-// write that failed so is unknown, as the interface says, and the caller reads to find out.
+// write that failed so is unknown, as the interface says, and the caller reads to find out. What
+// the connection itself returns as an error counts as such a restart, unless it was ended for good.
 //
 // A sequence is the number of a message in its stream and the number of the entry in it, so it has
 // gaps. A log or a transcript that was copied from another Store keeps the sequences or positions

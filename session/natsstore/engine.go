@@ -21,7 +21,7 @@ import (
 // An engine is what the parts of a Store share. All methods may be called concurrently.
 type engine struct {
 	conn    *nats.Conn
-	owned   bool // the connection is closed with the Store
+	own     *sockets // of a connection that ends with the Store; nil: the program closes it
 	js      jetstream.JetStream
 	name    string
 	timeout time.Duration
@@ -45,12 +45,19 @@ type stream struct {
 	name string // the beginning of its subjects
 	// timeout is how long a request is waited for.
 	timeout time.Duration
+	pace    pace
 	*watch  // nil: it is being opened
 }
 
 // within returns the stream with another timeout.
 func (s stream) within(timeout time.Duration) stream {
 	s.timeout = timeout
+	return s
+}
+
+// in returns the stream with another pace.
+func (s stream) in(p pace) stream {
+	s.pace = p
 	return s
 }
 
@@ -85,6 +92,7 @@ type line struct {
 	wg      sync.WaitGroup
 	cuts    atomic.Int64 // how often the connection was cut off
 	up      atomic.Bool  // the connection is there
+	closed  atomic.Bool  // it was ended for good
 
 	mu     sync.Mutex
 	during map[*func()]bool // what is to be called when the connection is cut off
@@ -100,9 +108,11 @@ func newLine(conn *nats.Conn) *line {
 		during: make(map[*func()]bool),
 	}
 	l.up.Store(conn.IsConnected())
+	l.closed.Store(conn.IsClosed())
 	l.wg.Go(func() {
 		for status := range l.changes {
 			l.up.Store(status == nats.CONNECTED)
+			l.closed.Store(status == nats.CLOSED)
 			if status == nats.RECONNECTING || status == nats.CLOSED {
 				l.cut()
 			}
@@ -127,13 +137,17 @@ func (l *line) end() {
 }
 
 // use calls f with a context that ends when the connection is cut off: what was sent over it is not
-// answered any more. The error is errCut if f was not called.
+// answered any more. The error is errCut if f was not called, and [nats.ErrConnectionClosed] if the
+// connection was ended for good, by its program or because the server does not let it in any more.
 func (l *line) use(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	end := func() { cancel() }
 	l.note(&end, true)
 	defer l.note(&end, false)
+	if l.closed.Load() {
+		return nats.ErrConnectionClosed
+	}
 	if !l.up.Load() { // what is sent now would wait in memory, and be sent late
 		return errCut
 	}
@@ -169,6 +183,35 @@ const firstPause, longestPause = 5 * time.Millisecond, 250 * time.Millisecond
 // tries is how often a request is sent, at least, to a server that does not answer.
 const tries = 3
 
+// A pace says when a request that is not answered is sent again: it may have been lost with a
+// server of a cluster that has died, or have reached one that did not lead. All that is asked may
+// be asked again.
+type pace int
+
+// The paces of requests.
+const (
+	paceUsual pace = iota // soon, and then twice as late each time
+	paceBrief             // soon and often: neither the request nor its answer has a body
+	paceLarge             // late: the body, or the work, needs time, and repeating it takes more
+)
+
+// The time of the first attempt of a request, and of all others of a brief one.
+const firstAttempt, briefAttempt = time.Second, 2 * time.Second
+
+// attempt returns how long a request is waited for of which n attempts were not answered.
+func (p pace) attempt(n int, timeout time.Duration) time.Duration {
+	const mostDoublings = 20
+	most := timeout / tries
+	switch p {
+	case paceBrief:
+		most = min(most, briefAttempt)
+	case paceLarge:
+		return most
+	case paceUsual:
+	}
+	return min(most, firstAttempt<<min(n, mostDoublings))
+}
+
 // ask calls f, which sends one request, until it succeeds or fails for good, at most as long as the
 // timeout of the stream. f is told whether an earlier call may have had its effect. The error is
 // [session.ErrClosed], that of ctx, [ErrTimeout], or one of f.
@@ -182,10 +225,10 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var err error
-	sent := false
+	sent, late := false, 0
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err = s.e.line.use(within, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, s.timeout/tries)
+			ctx, cancel := context.WithTimeout(ctx, s.pace.attempt(late, s.timeout))
 			defer cancel()
 			if err := s.verify(ctx, false); err != nil {
 				return err
@@ -194,6 +237,9 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 			sent = true
 			return f(ctx, again)
 		})
+		if errors.Is(err, context.DeadlineExceeded) {
+			late++
+		}
 		if isAbsent(err) {
 			s.doubt()
 		}

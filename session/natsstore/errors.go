@@ -1,7 +1,6 @@
 package natsstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -138,20 +137,35 @@ func isAbsent(err error) bool {
 		errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
+// finalErrors are those of the client of NATS which say that a request cannot be sent, now or
+// later: it is wrong, or the connection was ended for good.
+var finalErrors = []error{
+	nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrInvalidConnection,
+	nats.ErrMaxPayload, nats.ErrHeadersNotSupported, nats.ErrBadSubject, nats.ErrInvalidMsg,
+	nats.ErrInvalidArg, nats.ErrInvalidContext, nats.ErrBadSubscription, nats.ErrBadHeaderMsg,
+	nats.ErrMaxSubscriptionsExceeded, nats.ErrPermissionViolation, nats.ErrAuthorization,
+}
+
 // mayPass reports whether a request that has failed with err is worth to be sent again: it was not
-// answered, or the server is not ready.
+// answered, or the server is not ready. Every error may pass that is not known to be final, because
+// a caller is told of whatever the connection says: a large message is written to it in the call,
+// and a socket, TLS, a websocket and a dialer of the program have errors of their own. Such a write
+// may have reached the server, in part or whole.
 func mayPass(err error) bool {
-	if _, status := codeOf(err); status == http.StatusServiceUnavailable {
-		return true
+	if _, status := codeOf(err); status != 0 { // the server has answered
+		return status == http.StatusServiceUnavailable ||
+			errors.Is(err, jetstream.ErrStreamNotFound)
 	}
-	for _, e := range []error{
-		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders,
-		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
-		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, errCut,
-	} {
+	if own, ok := errors.AsType[jetstream.JetStreamError](err); ok { // of the client
+		return errors.Is(own, jetstream.ErrNoStreamResponse)
+	}
+	if errors.Is(err, errMoved) || errors.Is(err, session.ErrSync) {
+		return false
+	}
+	for _, e := range finalErrors {
 		if errors.Is(err, e) {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }

@@ -10,9 +10,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/natsstore"
 )
@@ -102,4 +101,40 @@ func TestHealthOfAServerWithoutStorage(t *testing.T) {
 	for range 3 {
 		require.Error(t, store.Health(t.Context()))
 	}
+}
+
+// TestCloseOfAServerThatIsSilent closes Stores whose server does not answer, before and after their
+// connections are given up: neither the lease nor the Timeout counts.
+func TestCloseOfAServerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	o := natsstore.Options{Process: "a", Lease: 24 * time.Hour, Timeout: 12 * time.Hour}
+	early := s.open(t, o)
+	o.Process = "b"
+	late := s.open(t, o)
+	require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	closes := func(store *session.Store) {
+		ended := make(chan error, 1)
+		go func() { ended <- store.Close() }()
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(time.Minute):
+			require.Fail(t, "Close does not return")
+		}
+	}
+	fails := func(text string) {
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			err := late.Health(ctx)
+			return err != nil && strings.Contains(err.Error(), text)
+		}, time.Minute, 100*time.Millisecond)
+	}
+	fails("") // a signal takes a moment
+	closes(early)
+	fails("no connection")
+	time.Sleep(time.Second) // the client waits for a word of the server
+	closes(late)
 }

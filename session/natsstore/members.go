@@ -147,7 +147,7 @@ var _ cluster.Ledger = (*ledger)(nil)
 // newLedger returns the ledger of a Store.
 func newLedger(e *engine, timeout time.Duration) *ledger {
 	l := &ledger{
-		journal: journal{e}, docs: e.docs.within(timeout),
+		journal: journal{e}, docs: e.docs.within(timeout).in(paceBrief),
 		bodies: e.docs.within(max(timeout, e.timeout)),
 		turn:   make(chan struct{}, 1), mine: make(map[session.Key]claim),
 	}
@@ -170,7 +170,7 @@ func newLedger(e *engine, timeout time.Duration) *ledger {
 	}, func() { l.claims = make(map[string]claim) })
 	l.leads = newMirror(e.log.within(timeout), e.log.subject(dueKind, "*"), l.addLead,
 		func() { l.dues = make(map[string]*dueTree) })
-	l.asking = newMirror(l.docs, l.docs.subject(requestKind, "*"), l.addRequest,
+	l.asking = newMirror(l.docs.in(paceUsual), l.docs.subject(requestKind, "*"), l.addRequest,
 		func() { l.requests = make(map[string]message) })
 	return l
 }

@@ -57,7 +57,10 @@ func (m *mirror) refresh(ctx context.Context, r reading) (done func(), err error
 		}
 		m.take(found)
 		if n%many == 0 {
-			m.bulk(ctx, m.filter, m.last+1, m.take)
+			m.bulk(ctx, m.filter, m.last+1, func(found message) bool {
+				m.take(found)
+				return true
+			})
 		}
 	}
 	m.last, m.at = max(m.last, r.last), now

@@ -16,7 +16,11 @@ import (
 )
 
 // A dialer is a nats.CustomDialer.
-type dialer struct{ *enginetest.Network }
+type dialer struct{ dialerOfTest }
+
+type dialerOfTest interface {
+	DialContext(ctx context.Context, kind, addr string) (net.Conn, error)
+}
 
 func (d dialer) Dial(kind, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -250,9 +250,9 @@ func (l *ledger) Outcome(ctx context.Context, id string) (answer []byte, done bo
 	}
 }
 
-// lane returns the document of a lane. A name may have any byte.
+// lane returns the document of a lane, which may be large. A name may have any byte.
 func (l *ledger) lane(name string) chain {
-	return l.docs.document(laneKind, strconv.QuoteToASCII(name))
+	return l.docs.in(paceUsual).document(laneKind, strconv.QuoteToASCII(name))
 }
 
 // readLane reads the document of a lane.

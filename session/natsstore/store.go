@@ -32,7 +32,9 @@ const (
 // password or a token stand in it. What needs more, such as credentials in a file, makes a
 // connection and calls [OpenConn]. ctx is for the opening alone.
 //
-// The caller closes the Store. Everything that was acknowledged is safe without that.
+// The caller closes the Store. Everything that was acknowledged is safe without that. A server that
+// does not answer holds that up for a few seconds; then the claims of the process end with its
+// lease.
 //
 // The error is an *[OptionError] for Options that cannot be used, a *[LockedError] if the streams
 // are in use in another way, with Options.Process or without, a *[SettingError] for a server or a
@@ -53,8 +55,10 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 		return nil, fmt.Errorf("natsstore: open %q: %w", mask.Address(url), err)
 	}
 	const ping = 5 * time.Second
+	s := newSockets(min(wait, ping))
 	conn, err := nats.Connect(
 		url, nats.Name("offshoot "+o.Process), nats.Timeout(max(wait, time.Millisecond)),
+		nats.SetCustomDialer(s),
 		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(200*time.Millisecond, 200*time.Millisecond), nats.ReconnectBufSize(-1),
 		nats.PingInterval(ping), nats.MaxPingsOutstanding(2),
@@ -63,8 +67,9 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: open %q: %w", mask.Address(url), err)
 	}
-	store, err := openOn(ctx, conn, true, o)
+	store, err := openOn(ctx, conn, s, o)
 	if err != nil {
+		s.cut()
 		conn.Close()
 		return nil, err
 	}
@@ -83,21 +88,22 @@ func OpenConn(ctx context.Context, conn *nats.Conn, o Options) (*session.Store, 
 	if err != nil {
 		return nil, err
 	}
-	return openOn(ctx, conn, false, o)
+	return openOn(ctx, conn, nil, o)
 }
 
 var errNoConn = errors.New("natsstore: there is no connection")
 
-// openOn opens the Store of a connection. It leaves the connection open if it fails.
+// openOn opens the Store of a connection. The sockets are those of one that ends with the Store. It
+// leaves the connection open if it fails.
 func openOn(
-	ctx context.Context, conn *nats.Conn, owned bool, o Options,
+	ctx context.Context, conn *nats.Conn, own *sockets, o Options,
 ) (*session.Store, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: open: %w", err)
 	}
 	e := &engine{
-		conn: conn, owned: owned, js: js, name: o.Name, timeout: o.Timeout, line: newLine(conn),
+		conn: conn, own: own, js: js, name: o.Name, timeout: o.Timeout, line: newLine(conn),
 	}
 	within, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -202,7 +208,7 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 	}
 	var made jetstream.Stream
 	s := stream{e: e, name: e.name + "." + kind, timeout: e.timeout}
-	err := s.ask(ctx, func(ctx context.Context, _ bool) (err error) {
+	err := s.in(paceLarge).ask(ctx, func(ctx context.Context, _ bool) (err error) {
 		made, err = e.js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			made, err = e.js.CreateStream(ctx, config)
@@ -310,18 +316,28 @@ func checkStream(have, want jetstream.StreamConfig, replicas int) error {
 	return nil
 }
 
-// close ends the Store.
+// closePatience is how long a Store that is closed waits for a server to take that it has ended.
+// Without that it is known when its lease ends.
+const closePatience = 3 * time.Second
+
+// close ends the Store. A server that does not answer has the time of closePatience: then the
+// connection is cut, because its client waits for a server under its lock.
 func (e *engine) close() {
 	if e.closed.Swap(true) {
 		return
 	}
+	if e.own != nil {
+		defer time.AfterFunc(closePatience, e.own.cut).Stop()
+	}
 	if e.members != nil {
-		e.members.End(context.Background())
+		within, cancel := context.WithTimeout(context.Background(), closePatience)
+		e.members.End(within)
+		cancel()
 	}
 	e.presence.end()
 	e.ended.Store(true)
 	e.line.end()
-	if e.owned {
+	if e.own != nil {
 		e.conn.Close()
 	}
 }

@@ -2,14 +2,19 @@ package natsstore_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -448,4 +454,68 @@ func TestSmallMessages(t *testing.T) {
 	small := ownServer(t, func(o *server.Options) { o.MaxPayload = 32 << 10 })
 	_, err = natsstore.Open(t.Context(), small.ClientURL(), natsstore.Options{TrustSync: true})
 	require.ErrorIs(t, err, session.ErrUnsafe)
+}
+
+// TestWritesThatFail has every write of every kind of change fail, in every way: nothing is seen of
+// it but a delay.
+func TestWritesThatFail(t *testing.T) {
+	t.Parallel()
+	s := theServer(t)
+	faults := new(enginetest.Faults)
+	conn, err := nats.Connect(s.ClientURL(), nats.SetCustomDialer(dialer{faults}),
+		nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.ReconnectBufSize(-1),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	require.NoError(t, err)
+	defer conn.Close()
+	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: "a"}
+	store, err := natsstore.OpenConn(t.Context(), conn, o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	enginetest.TestWritesThatFail(t, faults, store, true)
+}
+
+// TestErrorsThatMayPass decides on errors of a request: those that say that it is wrong, or that
+// the connection was ended for good, are final, and whatever else a connection says may pass.
+func TestErrorsThatMayPass(t *testing.T) {
+	api := func(status int) error {
+		return &jetstream.APIError{Code: status, ErrorCode: 1, Description: "no"}
+	}
+	for _, err := range []error{
+		&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.ECONNRESET)},
+		&net.OpError{Op: "write", Net: "tcp", Err: tls.AlertError(40)},
+		tls.RecordHeaderError{Msg: "x"},
+		net.ErrClosed, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, io.ErrShortWrite,
+		os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled, errors.New("of a dialer"),
+		nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrNoServers,
+		nats.ErrReconnectBufExceeded, nats.ErrStaleConnection, nats.ErrNoResponders, nats.ErrTLS,
+		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound,
+		api(http.StatusServiceUnavailable),
+	} {
+		assert.True(t, natsstore.MayPass(fmt.Errorf("publish: %w", err)), "%v", err)
+	}
+	for _, err := range []error{
+		nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrInvalidConnection,
+		nats.ErrMaxPayload, nats.ErrHeadersNotSupported, nats.ErrBadSubject,
+		nats.ErrPermissionViolation, jetstream.ErrInvalidJSAck, jetstream.ErrMsgNotFound,
+		jetstream.ErrMsgIteratorClosed, api(http.StatusBadRequest),
+		api(http.StatusInternalServerError),
+		&natsstore.LostError{},
+	} {
+		assert.False(t, natsstore.MayPass(fmt.Errorf("publish: %w", err)), "%v", err)
+	}
+}
+
+// TestConnectionThatIsEnded ends the connection that a program has made: calls do not wait for it.
+func TestConnectionThatIsEnded(t *testing.T) {
+	s := theServer(t)
+	conn, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Hour}
+	store, err := natsstore.OpenConn(t.Context(), conn, o)
+	require.NoError(t, err)
+	conn.Close()
+	_, err = store.Journal.Append(t.Context(), root, 0, entries("late", 1))
+	require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	require.NoError(t, store.Close())
 }

@@ -15,6 +15,9 @@ import (
 // by it whether the message that has come is its own.
 const idHeader = "Offshoot-Id"
 
+// largeBody is from how many bytes on a message takes time on a slow way.
+const largeBody = 64 << 10
+
 // A publication is a message as it is sent.
 type publication struct {
 	subject string
@@ -44,7 +47,11 @@ func (s stream) publish(ctx context.Context, p publication) (seq uint64, err err
 	lost := false // an acknowledgement may be
 	begun := time.Now()
 	defer func() { err = s.noteWrite(ctx, begun, err) }()
-	err = s.ask(ctx, func(ctx context.Context, again bool) error {
+	asking := s
+	if len(p.data) > largeBody {
+		asking = s.in(paceLarge)
+	}
+	err = asking.ask(ctx, func(ctx context.Context, again bool) error {
 		if p.compares && p.after == 0 { // another stream would take it, too
 			if err := s.verify(ctx, true); err != nil {
 				return err
@@ -114,11 +121,17 @@ func (s stream) at(ctx context.Context, seq uint64) (message, bool, error) {
 	})
 }
 
-// bulk calls f with messages that a filter matches from a sequence on, in order and without a gap:
-// as many as there are at once, or fewer. It asks a replica of the stream, which need not have the
-// last ones, so the caller asks the leader for the rest.
-func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(message)) {
-	_ = s.ask(ctx, func(ctx context.Context, again bool) error {
+// bulkBytes is how many bytes of messages wait in memory for who reads many of them: enough for
+// some of the largest.
+const bulkBytes = 8 << 20
+
+// bulk calls f with messages that a filter matches from a sequence on, in order and without a gap,
+// until f returns false: as many as there are at once, or fewer. It asks a replica of the stream,
+// which need not have the last ones, so the caller asks the leader for the rest.
+func (s stream) bulk(
+	ctx context.Context, filter string, from uint64, f func(message) (more bool),
+) {
+	_ = s.in(paceLarge).ask(ctx, func(ctx context.Context, again bool) error {
 		if again { // some may have come
 			return nil
 		}
@@ -142,7 +155,7 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 		if info.NumPending == 0 {
 			return nil
 		}
-		all, err := consumer.Messages()
+		all, err := consumer.Messages(jetstream.PullMaxBytes(bulkBytes))
 		if err != nil {
 			return err
 		}
@@ -156,12 +169,12 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 			if err != nil {
 				return err
 			}
-			f(message{
+			more := f(message{
 				seq: at.Sequence.Stream, subject: raw.Subject(), id: raw.Headers().Get(idHeader),
 				after: raw.Headers().Get(nats.ExpectedLastSubjSeqHdr), time: at.Timestamp,
 				data: raw.Data(),
 			})
-			if at.NumPending == 0 {
+			if !more || at.NumPending == 0 {
 				return nil
 			}
 		}
@@ -171,7 +184,7 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 // subjects returns the subjects of messages that a filter matches.
 func (s stream) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
 	var found map[string]uint64
-	err := s.ask(ctx, func(ctx context.Context, _ bool) error {
+	err := s.in(paceLarge).ask(ctx, func(ctx context.Context, _ bool) error {
 		info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 		if err == nil {
 			found = info.State.Subjects
@@ -209,7 +222,9 @@ func (s stream) purge(ctx context.Context, filter string, before uint64) error {
 	if before > 0 {
 		options = append(options, jetstream.WithPurgeSequence(before))
 	}
-	return s.ask(ctx, func(ctx context.Context, _ bool) error { return s.Purge(ctx, options...) })
+	return s.in(paceLarge).ask(ctx, func(ctx context.Context, _ bool) error {
+		return s.Purge(ctx, options...)
+	})
 }
 
 // remove removes one message, if it is still there. A server that will not remove it keeps it: what

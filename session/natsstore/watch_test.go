@@ -19,7 +19,7 @@ import (
 )
 
 // connect returns what another program uses of a server.
-func connect(t *testing.T, url string) jetstream.JetStream {
+func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(url)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -142,10 +143,11 @@ func wasUndone(err error) bool {
 }
 
 // isConnection reports whether err is one of the connection, and no answer of the server: an
-// advisory lock may be gone then. The class 57 says that the server ends connections.
+// advisory lock may be gone then. The class 57 says that the server ends connections, and 08 that
+// what stands before the server has lost its own.
 func isConnection(err error) bool {
 	code := serverCode(err)
-	return code == "" || code[:2] == "57"
+	return code == "" || strings.HasPrefix(code, "57") || strings.HasPrefix(code, "08")
 }
 
 // storedError returns the error of this package or of session for one of the server.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -528,4 +529,22 @@ func TestConversationIsReadable(t *testing.T) {
 	require.NoError(t, err)
 	line := s.query(t, `select line from `+schemaOf(store)+`.conversation where key = 'agent:main:main'`)
 	assert.Contains(t, line, "grüße")
+}
+
+// TestWritesThatFail has every write of every kind of change fail, in every way: a caller is told
+// of it by an error that passes, and makes the change again, which comes once.
+func TestWritesThatFail(t *testing.T) {
+	t.Parallel()
+	s := theServer(t)
+	faults := new(enginetest.Faults)
+	config, err := pgxpool.ParseConfig(s.DSN())
+	require.NoError(t, err)
+	config.ConnConfig.DialFunc = faults.DialContext
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer pool.Close()
+	store, err := pgstore.OpenPool(t.Context(), pool, memberOptions(s.schema(t), "a", 0))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	enginetest.TestWritesThatFail(t, faults, store, false)
 }

@@ -144,26 +144,3 @@ func Rounds(usual, long int) int {
 	}
 	return usual
 }
-
-// A tail is a log of which the end is kept.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// Write implements io.Writer.
-func (l *tail) Write(b []byte) (int, error) {
-	const most = 4000
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, b...)
-	l.text = l.text[max(0, len(l.text)-most):]
-	return len(b), nil
-}
-
-// String returns the end of a log.
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
-}

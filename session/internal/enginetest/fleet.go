@@ -127,13 +127,16 @@ type Fleet struct {
 	e       Engine
 	at      Place
 	witness string
-	logs    [fleetSize]tail
+	logs    fleetLogs
 
 	mu      sync.Mutex
 	members [fleetSize]*Process
 	posted  map[string]chan bool       // what members have said of a post
-	read    int64                      // bytes of the witness that done knows
-	done    map[string]map[string]bool // by chat: what was told of clerks
+	read    int64                      // bytes of the witness that said knows
+	said    map[string]map[string]bool // by chat: what was said there
+	done    map[string]int             // by chat: how many clerks were told of
+	asked   [fleetChats]int            // the questions of each chat that are on record
+	next    [fleetChats]int            // the question of each chat that goes before the next kill
 }
 
 // maxWaiting is how many clerks of a chat may be under way before a person asks on: fewer than a
@@ -144,9 +147,10 @@ const maxWaiting = 4
 func (e Engine) NewFleet(t *testing.T, at Place) *Fleet {
 	t.Helper()
 	f := &Fleet{
-		t: t, e: e, at: at, posted: map[string]chan bool{},
-		witness: filepath.Join(t.TempDir(), "witness"), done: map[string]map[string]bool{},
+		t: t, e: e, at: at, posted: map[string]chan bool{}, logs: newFleetLogs(t),
+		said: map[string]map[string]bool{}, done: map[string]int{},
 	}
+	f.witness = filepath.Join(f.logs.dir, "witness")
 	for i := range f.members {
 		f.start(i)
 	}
@@ -156,7 +160,10 @@ func (e Engine) NewFleet(t *testing.T, at Place) *Fleet {
 // start starts the i-th process, again if there was one before.
 func (f *Fleet) start(i int) {
 	begun := make(chan bool, 1)
-	m := start(f.t, func(line string) { f.take(line, begun) }, &f.logs[i], "bot", f.at.URL,
+	log := f.logs.open(f.t, processLog(i))
+	defer func() { _ = log.Close() }() // the child has it
+	f.logs.say(f.t, "start p%d", i)
+	m := start(f.t, func(line string) { f.take(line, begun) }, log, "bot", f.at.URL,
 		f.at.Name, fmt.Sprint("p", i), f.witness, f.e.Lease.String())
 	select {
 	case <-begun:
@@ -190,12 +197,15 @@ func (f *Fleet) take(line string, begun chan<- bool) {
 // KillOne kills a process of the fleet in each round, another one each time, and starts it again:
 // every second time before its lease has lapsed.
 func (f *Fleet) KillOne(round int) {
+	f.awaitTurns()
 	i := round % len(f.members)
 	f.mu.Lock()
 	m := f.members[i]
 	f.members[i] = nil
 	f.mu.Unlock()
+	f.logs.say(f.t, "kill p%d", i)
 	m.Kill()
+	f.noteTurns()
 	if round%2 == 0 {
 		pause(f.e.Lease + 2*time.Second)
 	}
@@ -204,13 +214,60 @@ func (f *Fleet) KillOne(round int) {
 
 // StopOne has a process of the fleet stand still for longer than its lease.
 func (f *Fleet) StopOne(round int) {
+	f.awaitTurns()
+	i := round % len(f.members)
 	f.mu.Lock()
-	m := f.members[round%len(f.members)]
+	m := f.members[i]
 	f.mu.Unlock()
+	f.logs.say(f.t, "stop p%d", i)
 	must(f.t, "stop", m.Process.Signal(syscall.SIGSTOP))
 	pause(f.e.Lease + 3*time.Second)
+	f.logs.say(f.t, "go on p%d", i)
 	must(f.t, "go on", m.Process.Signal(syscall.SIGCONT))
+	f.noteTurns()
 }
+
+// noteTurns notes which question of each chat is surely posted from now on: one may be under way.
+func (f *Fleet) noteTurns() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for chat, n := range f.asked {
+		f.next[chat] = n + 2
+	}
+}
+
+// awaitTurns waits until each chat has had the answer to a question that was posted after the last
+// kill, so that the turns which that has cut have ended since. A message has three attempts, and
+// this test is not to use them up: it kills faster than a busy machine answers. It fails the test
+// if nothing is said any more.
+func (f *Fleet) awaitTurns() {
+	f.t.Helper()
+	last, since := int64(-1), time.Now()
+	for ; ; pause(10 * time.Millisecond) {
+		f.mu.Lock()
+		f.readWitness()
+		said, waits := f.read, ""
+		for chat, n := range f.next {
+			key := ChatKey(chat).String()
+			if n > 0 && !f.said[key][fmt.Sprint("asked ", n)] {
+				waits = key
+			}
+		}
+		f.mu.Unlock()
+		if waits == "" {
+			return
+		}
+		if said > last {
+			last, since = said, time.Now()
+		}
+		if time.Since(since) > stillness {
+			f.t.Fatalf("%s does not go on after a kill", waits)
+		}
+	}
+}
+
+// stillness is for how long a test waits while nothing is said.
+const stillness = 2 * time.Minute
 
 // ask has a question posted, by one process after another under the same ID, until one says that it
 // is on record.
@@ -238,13 +295,30 @@ func (f *Fleet) ask(chat, n int) {
 	}
 }
 
-// waiting returns how many of so many clerks of a chat were not told of yet.
-func (f *Fleet) waiting(chat, asked int) int {
+// askNext asks the next question of a chat.
+func (f *Fleet) askNext(chat int) {
+	f.mu.Lock()
+	n := f.asked[chat] + 1
+	f.mu.Unlock()
+	f.ask(chat, n)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked[chat] = n
+}
+
+// waiting returns how many clerks of a chat were not told of yet.
+func (f *Fleet) waiting(chat int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.readWitness()
+	return f.asked[chat] - f.done[ChatKey(chat).String()]
+}
+
+// readWitness reads what was said since the last time. The caller holds the lock.
+func (f *Fleet) readWitness() {
 	file, err := os.Open(f.witness)
 	if err != nil {
-		return asked // nothing was told
+		return // nothing was said
 	}
 	defer func() { _ = file.Close() }()
 	text, _ := io.ReadAll(io.NewSectionReader(file, f.read, 1<<30))
@@ -255,16 +329,16 @@ func (f *Fleet) waiting(chat, asked int) int {
 		if !ok {
 			continue
 		}
+		if f.said[r.chat] == nil {
+			f.said[r.chat] = map[string]bool{}
+		}
 		for _, said := range r.said {
-			if strings.HasPrefix(said, "done ") {
-				if f.done[r.chat] == nil {
-					f.done[r.chat] = map[string]bool{}
-				}
-				f.done[r.chat][said] = true
+			if strings.HasPrefix(said, "done ") && !f.said[r.chat][said] {
+				f.done[r.chat]++
 			}
+			f.said[r.chat][said] = true
 		}
 	}
-	return asked - len(f.done[ChatKey(chat).String()])
 }
 
 // Under has people ask in every chat while so many rounds of disturb go on, and fails the test
@@ -272,10 +346,10 @@ func (f *Fleet) waiting(chat, asked int) int {
 // order; no clerk begins twice, and each has ended.
 func (f *Fleet) Under(rounds int, disturb func(round int)) {
 	f.t.Helper()
+	defer f.logs.report(f.t)
 	stop := make(chan struct{})
-	asked := make([]int, fleetChats)
 	var people sync.WaitGroup
-	for chat := range asked {
+	for chat := range f.asked {
 		people.Go(func() {
 			for {
 				select {
@@ -283,9 +357,8 @@ func (f *Fleet) Under(rounds int, disturb func(round int)) {
 					return
 				case <-time.After(rand.N(300 * time.Millisecond)): //nolint:gosec // any will do
 				}
-				if f.waiting(chat, asked[chat]) < maxWaiting {
-					f.ask(chat, asked[chat]+1)
-					asked[chat]++
+				if f.waiting(chat) < maxWaiting {
+					f.askNext(chat)
 				}
 			}
 		})
@@ -296,7 +369,7 @@ func (f *Fleet) Under(rounds int, disturb func(round int)) {
 	}
 	close(stop)
 	people.Wait()
-	f.waitForAll(asked)
-	f.t.Logf("%d rounds, questions by chat: %v", rounds, asked)
-	f.verify(asked)
+	f.waitForAll(f.asked[:])
+	f.t.Logf("%d rounds, questions by chat: %v", rounds, f.asked)
+	f.verify(f.asked[:])
 }

@@ -391,7 +391,7 @@ func (t *Tree) applyRead(r *Run, open *OpenTurn, f *Fact, read uint32) {
 }
 
 // applyCrash folds the crash of a turn. That of a run is not repeated. That of a top-level session
-// is, until inputs have had maxAttempts: then they are consumed. A turn that a shutdown interrupted
+// is, until inputs have had MaxAttempts: then they are consumed. A turn that a shutdown interrupted
 // was not an attempt.
 func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	if !r.IsRoot() {

@@ -216,18 +216,18 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	return Reply{Run: t.root}, nil
 }
 
-// maxAttempts is how often a turn of a top-level session may crash over an input. After that the
+// MaxAttempts is how often a turn of a top-level session may crash over an input. After that the
 // input is taken to be what crashes the process.
-const maxAttempts = 3
+const MaxAttempts = 3
 
 // giveUp completes the crash f of the turn of r if it was the last attempt at some of the inputs.
 // These are consumed, and people are told.
 func (t *Tree) giveUp(r *Run, f *Fact) {
-	if !r.IsRoot() || r.Open.Shutdown || len(r.Crashes) < maxAttempts-1 {
+	if !r.IsRoot() || r.Open.Shutdown || len(r.Crashes) < MaxAttempts-1 {
 		return
 	}
 	f.Flags |= FlagGivenUp
-	f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]
+	f.Ord = r.Crashes[len(r.Crashes)-(MaxAttempts-1)]
 	f.Elsewhere = r.asksElsewhere(r.Inbox, f.Ord)
 	if t.opt.Apology == "" {
 		return
