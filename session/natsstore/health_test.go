@@ -74,8 +74,8 @@ func TestCallsOfAServerThatIsSilent(t *testing.T) {
 	}
 }
 
-// TestHealthOfAServerWithoutStorage uses up what an account may store: it takes a few bytes still, and
-// no message of some length.
+// TestHealthOfAServerWithoutStorage uses up what an account may store: it takes a few bytes still,
+// and no message of some length.
 func TestHealthOfAServerWithoutStorage(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t, nil)

@@ -303,7 +303,8 @@ func checkStream(have, want jetstream.StreamConfig, replicas int) error {
 		},
 		{
 			"first_seq", have.FirstSeq,
-			have.FirstSeq > maxFirstSeq && want.MaxMsgsPerSubject != 1, // documents have no positions
+			// Documents have no positions.
+			have.FirstSeq > maxFirstSeq && want.MaxMsgsPerSubject != 1,
 			fmt.Sprintf("it may be %d", maxFirstSeq),
 		},
 		{"deny_purge", have.DenyPurge, have.DenyPurge, "nothing could be removed"},
