@@ -141,7 +141,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"R3 times of two facts are not compared", "internal/tree/join.go",
-		"t.batches > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
+		"t.batches > r.Open.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",
@@ -181,7 +181,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"2.2 a run ends and stays so: the next one has its own state", "internal/tree/restart.go",
-		"r.Past = append(slices.Clip(r.Past), r.Present())", "r.Past = slices.Clip(r.Past)",
+		"past := append(slices.Clip(r.Past), r.Present())", "past := slices.Clip(r.Past)",
 		"./internal/tree", "TestScenarios/followup_completions",
 	},
 	{
@@ -416,7 +416,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I16 only what Apply does is folded", "internal/tree/settle.go",
-		"\t\tr.cascaded = true\n", "\t\tr.cascaded = true\n\t\tr.Reason += \".\"\n", "./internal/tree", "TestScenarios/stop",
+		"\t\tr.cascaded = true\n", "\t\tr.cascaded = true\n\t\tr.setReason(r.Reason + \".\")\n", "./internal/tree", "TestScenarios/stop",
 	},
 	{
 		"I17 an end waits for the descendants", "internal/tree/settle.go",
@@ -668,7 +668,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"what a session keeps is of its conversation", "internal/tree/reset.go",
-		"\tr.Kept = \"\" // it was of the conversation before\n", "", "./internal/tree",
+		"\tr.setKept(\"\") // it was of the conversation before\n", "", "./internal/tree",
 		"TestScenarios/kept",
 	},
 	{
@@ -685,7 +685,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 to keep something is to do something", "internal/tree/apply.go",
-		"\t\tr.didWork, r.Kept = true, f.Text\n", "\t\tr.Kept = f.Text\n", "./internal/tree",
+		"\t\tr.didWork = true\n\t\tr.setKept(f.Text)\n", "\t\tr.setKept(f.Text)\n", "./internal/tree",
 		"TestScenarios/kept_untouched",
 	},
 	{
@@ -703,7 +703,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message without an answer is left to the next turn", "internal/tree/mail.go",
-		"if r.Asked = r.waiting(inbox, read, to); !root {", "if r.Asked = nil; !root {", "./internal/tree", "TestScenarios/asked",
+		"list := r.waiting(inbox, read, to)", "var list []Asked", "./internal/tree", "TestScenarios/asked",
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
@@ -750,7 +750,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"Usage the end of a turn is activity", "internal/tree/apply.go",
-		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
+		"r.Open, r.Active = nil, f.At", "r.Open = nil", ".", "TestSessionsByActivity",
 	},
 	{
 		"a wait ends while an archive is under way", "internal/tree/settle.go",

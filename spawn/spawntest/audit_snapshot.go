@@ -235,7 +235,7 @@ func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
 	default:
 		return used, gone
 	}
-	r := tree.Run{RunState: *s}
+	r := tree.NewRun(*s)
 	r.Expenses(func(x tree.Expense, below bool) {
 		if below {
 			gone = gone.Add(usageOf(x.Usage))

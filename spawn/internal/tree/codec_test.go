@@ -193,14 +193,14 @@ func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
 
 // BenchmarkAppendJSON writes what a child adds to its journal, by hand and by reflection.
 func BenchmarkAppendJSON(b *testing.B) {
-	r := &Run{RunState: RunState{Spec: &Spec{
+	r := NewRun(RunState{Spec: &Spec{
 		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da",
 		Key: session.Must(top.Child("main", "6f9619ff")), Parent: top,
 		Task: "count the files", Announce: true, Created: 1,
 		Grant: &Grant{
 			Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"read", "exec"},
 		},
-	}, Open: &OpenTurn{N: 1}}}
+	}, Open: &OpenTurn{N: 1}})
 	facts := []Fact{
 		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}),
 		turnEnded(3, r, OK, &Result{Text: "42 files"}, 0, 100, nil),

@@ -153,7 +153,7 @@ func (t *Tree) applyDepositBegun(f *Fact) error {
 	case t.deposit(f.Run) >= 0:
 		return &CorruptError{f.Kind, f.Run, "it has begun before"}
 	}
-	t.root.Deposits = append(slices.Clip(t.root.Deposits), Deposit{f.Run, f.At})
+	t.root.ownTalk().Deposits = append(slices.Clip(t.root.Deposits), Deposit{f.Run, f.At})
 	t.touch(t.root)
 	return nil
 }
@@ -177,9 +177,10 @@ func (t *Tree) endDeposit(k session.Key) {
 	}
 	delete(t.deposits, k)
 	// A new list: an image may share the old one.
-	t.root.Deposits = slices.Delete(slices.Clone(t.root.Deposits), i, i+1)
-	if len(t.root.Deposits) == 0 {
-		t.root.Deposits = nil
+	rest := slices.Delete(slices.Clone(t.root.Deposits), i, i+1)
+	if len(rest) == 0 {
+		rest = nil
 	}
+	t.root.ownTalk().Deposits = rest
 	t.armTimer(t.root)
 }

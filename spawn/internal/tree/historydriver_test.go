@@ -154,7 +154,7 @@ func (d *driver) check() (err error) {
 		}
 		held := d.slots[r.Key()]
 		switch {
-		case below != r.live:
+		case below != r.Live():
 			fail(r, "%d live children, counted %d", below, r.live)
 		case terminal && (open || below > 0):
 			fail(r, "it has ended with a turn or a live child")

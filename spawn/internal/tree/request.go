@@ -209,7 +209,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 	if name, begun, run := t.nextRequest(r, after, through, begins); name != requestOf(r) {
 		t.keepRequest(name, 1)
 		t.keepRequest(r.Request, -1)
-		r.Request = name
+		r.ownTalk().Request = name
 		if begun != nil {
 			t.keepBegunOf(begun, run)
 		}

@@ -11,7 +11,9 @@ import (
 // nothing takes no entry.
 func TestRequestsAreKeptByWhatBeginsThem(t *testing.T) {
 	begun := func(id string) *Run {
-		return &Run{RunState: RunState{Spec: &Spec{ID: id}}, Parent: new(Run)}
+		r := NewRun(RunState{Spec: &Spec{ID: id}})
+		r.Parent = NewRun(RunState{Spec: new(Spec)})
+		return r
 	}
 	tr := New(top, new(Options))
 	idle, busy := begun("idle"), begun("busy")

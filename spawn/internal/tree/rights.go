@@ -33,12 +33,12 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 		a := t.authorityUnder(&rules, r)
 		return &a
 	}
-	if older := r.prevSibling; older != nil && older.rights != nil && older.likeFor(r) {
+	if older := r.older(); older != nil && older.rights != nil && older.likeFor(r) {
 		r.rights = older.rights // the runs of one fan-out share it
 		return r.rights
 	}
 	a := t.authorityUnder(t.rules, r)
-	if older := r.prevSibling; older != nil && older.rights != nil &&
+	if older := r.older(); older != nil && older.rights != nil &&
 		sameAuthority(older.rights, &a) {
 		r.rights = older.rights
 	} else {
@@ -337,7 +337,7 @@ func (t *Tree) rulesFor(a *asker) *policy.Rules {
 func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) policy.Caller {
 	now := rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)
 	c := policy.Caller{
-		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
+		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.Live(),
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
 		Blocked: t.outbox.blocked, Budget: remaining(t.rules.Budget, t.root.Charged),
 		Thinking:  r.Spec.Thinking,

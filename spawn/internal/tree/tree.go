@@ -94,10 +94,11 @@ type Tree struct {
 	effects      []Effect
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
-	dueQueues    []*queue // destinations that settle looks at
-	spoken       []*Entry // see TakeSpoken
-	left         []*Run   // those that the batch has archived, see Described
-	followed     []follow // the runs that the batch has followed by another, see RunAt
+	spareTurns   []*OpenTurn // the memory of turns that have ended, see newTurn
+	dueQueues    []*queue    // destinations that settle looks at
+	spoken       []*Entry    // see TakeSpoken
+	left         []*Run      // those that the batch has archived, see Described
+	followed     []follow    // the runs that the batch has followed by another, see RunAt
 }
 
 // A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
@@ -129,7 +130,7 @@ func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.D
 // New returns an empty tree. Nothing can be decided about it before an Open command.
 func New(root session.Key, opt *Options) *Tree {
 	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
-	t := &Tree{opt: opt, root: newRun(RunState{Spec: top, State: Waiting})}
+	t := &Tree{opt: opt, root: NewRun(RunState{Spec: top, State: Waiting})}
 	t.runs.Set(root, t.root)
 	t.rules = opt.Rules
 	if opt.RulesNow != nil {
@@ -387,6 +388,7 @@ func (t *Tree) DropSpare() {
 	if len(t.effects) == 0 {
 		t.effects = nil
 	}
+	t.spareTurns = nil
 	t.spareEffects, t.spoken, t.left, t.followed = nil, nil, nil, nil
 }
 
@@ -398,3 +400,26 @@ const (
 	firstSlab = 8
 	slabSize  = 64
 )
+
+// maxSpareTurns is how many turns that have ended a tree keeps the memory of. Without them each
+// turn allocates: a child one of 15 times.
+const maxSpareTurns = 64
+
+// newTurn returns the memory of an open turn, which may be that of one that has ended.
+func (t *Tree) newTurn() *OpenTurn {
+	n := len(t.spareTurns)
+	if n == 0 {
+		return new(OpenTurn)
+	}
+	o := t.spareTurns[n-1]
+	t.spareTurns = t.spareTurns[:n-1]
+	return o
+}
+
+// spareTurn keeps the memory of a turn that has ended. The caller may read it until the next turn
+// starts.
+func (t *Tree) spareTurn(o *OpenTurn) {
+	if len(t.spareTurns) < maxSpareTurns {
+		t.spareTurns = append(t.spareTurns, o)
+	}
+}
