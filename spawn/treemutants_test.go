@@ -4,7 +4,7 @@ package spawn_test
 var treeMutants = []mutant{
 	{
 		"1.12 a run that has left is described", "internal/tree/apply.go",
-		"\tt.left = append(t.left, r)\n", "", ".", "TestRunThatHasLeftIsDescribed",
+		"\tw.left = append(w.left, r)\n", "", ".", "TestRunThatHasLeftIsDescribed",
 	},
 	{
 		"I1 what an interrupted turn was to read is not read", "internal/tree/apply.go",

@@ -580,7 +580,8 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	t.dropName(r)
 	delete(t.archiveRetries, r)
 	r.gone = true
-	t.left = append(t.left, r)
+	w := t.work()
+	w.left = append(w.left, r)
 	if t.lastFound == r {
 		t.lastFound = nil
 	}

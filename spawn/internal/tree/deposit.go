@@ -112,7 +112,7 @@ func (t *Tree) settleDeposits() {
 		w.dropping = true
 		t.setDeposit(d.Run, w)
 		t.archiving++
-		t.effects = append(t.effects, Effect{
+		t.effect(Effect{
 			Kind: EffectDrop, Run: t.root, Deposit: &DroppedDeposit{d, w.own},
 		})
 	}

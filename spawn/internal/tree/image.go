@@ -310,6 +310,9 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 			kept.Asked[0].Route = kept.Route
 		}
 	}
+	if shared := t.root.Spec.Grant; top && kept.Spec.Grant.equal(shared) {
+		kept.Spec.Grant = shared // own made the Spec
+	}
 	r.key = s.Spec.Key
 	r.setState(&kept)
 	for i := range r.Past {

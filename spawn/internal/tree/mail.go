@@ -275,14 +275,16 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 	if f.Flags&FlagReply != 0 {
 		t.addEntry(e)
 	}
-	t.spoken = append(t.spoken, e)
+	w := t.work()
+	w.spoken = append(w.spoken, e)
 }
 
 // TakeSpoken returns what the turns have told people in the batch that was taken last, in order,
 // also if nothing leaves through the outbox. The caller does not change it.
 func (t *Tree) TakeSpoken() []*Entry {
-	list := t.spoken
-	t.spoken = nil
+	w := t.work()
+	list := w.spoken
+	w.spoken = nil
 	return list
 }
 

@@ -52,7 +52,7 @@ func (e *ChildrenError) Error() string {
 // answerAll tells callers what their wishes have come to.
 func (t *Tree) answerAll(ids *[]string, err error) {
 	for _, id := range *ids {
-		t.effects = append(t.effects, Effect{Kind: EffectAnswer, ID: id, Err: err})
+		t.effect(Effect{Kind: EffectAnswer, ID: id, Err: err})
 	}
 	*ids = nil
 }

@@ -155,12 +155,15 @@ func (t *Tree) RunAt(r *Run, facts []Fact, i int) Past {
 			later++
 		}
 	}
-	for j := len(t.followed) - 1; later > 0 && j >= 0; j-- {
-		if t.followed[j].session != r {
+	for _, x := range slices.Backward(t.work().followed) {
+		if later == 0 {
+			break
+		}
+		if x.session != r {
 			continue
 		}
 		if later--; later == 0 {
-			return t.followed[j].run
+			return x.run
 		}
 	}
 	return r.Present()
@@ -214,8 +217,8 @@ func (r *Run) RunOfTurn(n uint32) Past {
 
 // Followed calls f with each run that the last batch has followed by another.
 func (t *Tree) Followed(f func(r *Run, of Past)) {
-	for i := range t.followed {
-		f(t.followed[i].session, t.followed[i].run)
+	for _, x := range t.work().followed {
+		f(x.session, x.run)
 	}
 }
 
@@ -442,7 +445,8 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	if r.taskUnread() {
 		consumed = 0
 	}
-	t.followed = append(t.followed, follow{r, r.Present()})
+	w := t.work()
+	w.followed = append(w.followed, follow{r, r.Present()})
 	past := append(slices.Clip(r.Past), r.Present())
 	r.setState(&RunState{
 		Spec: r.Spec, State: Queued, Begin: b, Past: past, Bound: r.Bound, Discard: r.Discard,

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A Run keeps all of its state: each member alone, and all of them. The state that it gives back
@@ -78,9 +80,9 @@ func TestTurnsReuseMemory(t *testing.T) {
 	for range 2 * maxSpareTurns {
 		tr.spareTurn(new(OpenTurn))
 	}
-	require.Len(t, tr.spareTurns, maxSpareTurns)
+	require.Len(t, tr.work().spareTurns, maxSpareTurns)
 	tr.DropSpare()
-	require.Empty(t, tr.spareTurns)
+	require.Empty(t, tr.work().spareTurns)
 }
 
 // Runs share the parts that they have nothing of. So no line of this package sets a member of one
@@ -174,4 +176,41 @@ func TestSizeOfARun(t *testing.T) {
 	if strconv.IntSize == 64 {
 		require.LessOrEqual(t, reflect.TypeFor[Run]().Size(), uintptr(352))
 	}
+}
+
+// The top-level sessions of an agent share one grant, also those of images.
+func TestTopLevelSessionsShareAGrant(t *testing.T) {
+	shared := NewTopGrant(top.Agent())
+	opt := &Options{TopGrant: func(agent string) *Grant {
+		require.Equal(t, top.Agent(), agent)
+		return shared
+	}}
+	born := New(top, opt)
+	require.Same(t, shared, born.root.Spec.Grant)
+	require.NoError(t, born.Replay(&Fact{Kind: Opened, At: 1, Num: 1, ID: "s"}))
+	image := born.Image()
+	image.Runs[0].Spec.Grant = NewTopGrant(top.Agent())
+	tr := New(top, opt)
+	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, At: 2, Image: image}))
+	require.Same(t, shared, tr.root.Spec.Grant)
+
+	image.Runs[0].Spec.Grant.Model = "other" // an earlier library may have written more
+	tr = New(top, opt)
+	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, At: 2, Image: image}))
+	require.Equal(t, "other", tr.root.Spec.Model)
+	require.Empty(t, shared.Model)
+}
+
+// A tree that rests keeps no memory for its next batch.
+func TestTreeThatRestsHasNoBatch(t *testing.T) {
+	tr := New(top, new(Options))
+	_, err := tr.Decide(&Open{Writer: "w", SessionID: "s"}, 1)
+	require.NoError(t, err)
+	tr.DropSpare()
+	require.NotNil(t, tr.working, "its facts are not taken")
+	facts, _ := tr.Take()
+	require.NotEmpty(t, facts)
+	tr.DropSpare()
+	require.Nil(t, tr.working)
+	require.Nil(t, tr.Described(session.Must(top.Child("main", "x"))))
 }
