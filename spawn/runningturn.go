@@ -101,7 +101,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if turn.rights.rules = t.Rules(); turn.rights.rules.Sandbox.Decide == nil {
 		turn.Authority = *t.Rights(r)
 	}
-	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders
+	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders()
 	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved, turn.model = t.Limited(r), r.Open.Reserve, t.Model(r)
 	if !r.IsRoot() {

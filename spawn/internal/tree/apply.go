@@ -159,7 +159,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 		return &CorruptError{f.Kind, s.Key, "admitted twice"}
 	}
 	r := &Run{
-		key: s.Key, Spec: s, State: Queued, NextOrd: 1, Senders: s.Senders, nUser: 1,
+		key: s.Key, Spec: s, State: Queued, NextOrd: 1, nUser: 1,
 		spent: &noSpent, rare: &noRare, talk: &noTalk,
 	}
 	parent.addChild(r)
@@ -299,7 +299,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		r.setKept(f.Text)
 	case Heard:
 		r.didWork = r.didWork || r.IsRoot() // what repeats the turn is bound as it was
-		r.Senders = policy.MergeSenders(r.Senders, f.Senders)
+		r.setSenders(policy.MergeSenders(r.Senders(), f.Senders))
 	case TurnEnded:
 		compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
 		switch {
@@ -359,7 +359,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		j := *f.Join
 		r.forgetWait()
 		if r.IsRoot() && len(j.Senders) == 0 { // an earlier library did not record them
-			j.Senders = r.Senders
+			j.Senders = r.Senders()
 		}
 		r.Join = &j
 		if j.ByModel {

@@ -163,7 +163,7 @@ func (t *Tree) applyArchiveBegun(r *Run, f *Fact) error {
 	case r.isHeld() || len(r.Bound) > 0:
 		return &CorruptError{f.Kind, f.Run, "its end is not read, or a conversation is bound to it"}
 	}
-	r.Archiving = f.At
+	r.ownRare().Archiving = f.At
 	t.armTimer(r)
 	return nil
 }
@@ -404,8 +404,9 @@ func (t *Tree) applyUnarchived(f *Fact) error {
 	spec := *r.Spec
 	spec.Delete = false
 	r.Spec = &spec
-	r.Archiving, r.Discard = 0, false
-	r.ownRare().ArchiveFrom = f.At
+	r.Discard = false
+	own := r.ownRare()
+	own.Archiving, own.ArchiveFrom = 0, f.At
 	t.armTimer(r)
 	t.touch(r)
 	return nil

@@ -270,7 +270,7 @@ func (t *Tree) decideUntouched(r *Run) {
 // count.
 func (t *Tree) worksForInputs(r *Run) bool {
 	of := t.addReaders(nil, r, r.Consumed, r.Open.Through)
-	return slices.Equal(of, policy.MergeSenders(of, r.Senders))
+	return slices.Equal(of, policy.MergeSenders(of, r.Senders()))
 }
 
 // canBeUntouched reports whether the turn open of r has done nothing that another turn would do
@@ -559,7 +559,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, c.Yield) {
 			join = w
 			if join.At = r.waitsAt(); r.IsRoot() {
-				join.Senders = r.Senders
+				join.Senders = r.Senders()
 			}
 		}
 	}
@@ -635,12 +635,12 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		return t.decideSentInTurn(r, cmd)
 	case *Steer:
 		target = cmd.To
-		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)
+		cmd.Senders = policy.MergeSenders(r.Senders(), cmd.Senders)
 	case *Stop:
 		target = cmd.Run
 	case *Post:
 		target = cmd.To
-		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)
+		cmd.Senders = policy.MergeSenders(r.Senders(), cmd.Senders)
 	default:
 		return Reply{}, errors.New("spawn: a turn cannot give this command")
 	}

@@ -143,13 +143,13 @@ func (s *scanner) spec() *Spec {
 	spec := s.shared.specs.next()
 	var g Grant
 	granted := false
-	var id []byte
+	var id, sessionID []byte
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "id":
 			id = s.bytes()
 		case "sessionId":
-			spec.SessionID = s.string()
+			sessionID = s.bytes()
 		case "key":
 			spec.Key = s.key()
 		case "parent":
@@ -195,15 +195,20 @@ func (s *scanner) spec() *Spec {
 			s.grantPart(&g, name)
 		}
 	}
-	if k := spec.Key.String(); len(id) < len(k) && k[len(k)-len(id):] == string(id) {
-		spec.ID = k[len(k)-len(id):] // one string in memory for both
-	} else {
-		spec.ID = string(id)
-	}
+	spec.ID = endOf(spec.Key.String(), id)
+	spec.SessionID = endOf(spec.Key.String(), sessionID)
 	if granted {
 		spec.Grant = s.shared.grantOf(&g)
 	}
 	return spec
+}
+
+// endOf returns an id as a string, which is the end of s if s ends so: one in memory for both.
+func endOf(s string, id []byte) string {
+	if len(id) < len(s) && s[len(s)-len(id):] == string(id) {
+		return s[len(s)-len(id):]
+	}
+	return string(id)
 }
 
 // grantPart reads a member of the grant in a spec.

@@ -153,7 +153,7 @@ func (t *Tree) applyDepositBegun(f *Fact) error {
 	case t.deposit(f.Run) >= 0:
 		return &CorruptError{f.Kind, f.Run, "it has begun before"}
 	}
-	t.root.ownTalk().Deposits = append(slices.Clip(t.root.Deposits), Deposit{f.Run, f.At})
+	t.root.ownRare().Deposits = append(slices.Clip(t.root.Deposits), Deposit{f.Run, f.At})
 	t.touch(t.root)
 	return nil
 }
@@ -181,6 +181,6 @@ func (t *Tree) endDeposit(k session.Key) {
 	if len(rest) == 0 {
 		rest = nil
 	}
-	t.root.ownTalk().Deposits = rest
+	t.root.ownRare().Deposits = rest
 	t.armTimer(t.root)
 }

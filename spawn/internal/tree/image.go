@@ -121,7 +121,7 @@ func (r *Run) state() RunState {
 		Said: r.Said, Home: r.Home, Former: r.Former, Deposits: r.Deposits,
 		Milestones: r.Milestones, Kept: r.Kept, Begin: r.Begin, Past: r.Past, Bound: r.Bound,
 		Archiving: r.Archiving, Announce: r.Announce, Discard: r.Discard, Repairs: r.Repairs,
-		Unnamed: r.Unnamed, Announced: r.Announced, Senders: r.Senders,
+		Unnamed: r.Unnamed, Announced: r.Announced, Senders: r.Senders(),
 	}
 	s.own()
 	return s
@@ -137,8 +137,8 @@ func (r *Run) setState(s *RunState) {
 	r.Charged, r.Route, r.Pos, r.Started = s.Charged, s.Route, s.Pos, s.Started
 	r.Deadline, r.Ended, r.Nonce = s.Deadline, s.Ended, s.Nonce
 	r.Siblings, r.Spawned, r.Skills = s.Siblings, s.Spawned, s.Skills
-	r.Active, r.Archiving, r.Announce, r.Discard = s.Active, s.Archiving, s.Announce, s.Discard
-	r.Repairs, r.Unnamed, r.Senders = s.Repairs, s.Unnamed, s.Senders
+	r.Active, r.Announce, r.Discard = s.Active, s.Announce, s.Discard
+	r.Repairs, r.Unnamed = s.Repairs, s.Unnamed
 	r.spent, r.rare, r.talk = &noSpent, &noRare, &noTalk
 	if s.Usage != (Usage{}) || s.Ledger != nil {
 		r.spent = &spent{Usage: s.Usage}
@@ -150,27 +150,28 @@ func (r *Run) setState(s *RunState) {
 	if s.hasRare() {
 		r.rare = &rare{
 			Reason: s.Reason, Crashes: s.Crashes, Missed: s.Missed, Milestones: s.Milestones,
-			ArchiveFrom: s.ArchiveFrom, Grace: s.Grace, Steers: s.Steers, Kept: s.Kept,
-			Begin: s.Begin, Past: s.Past, Bound: s.Bound, Announced: s.Announced,
+			ArchiveFrom: s.ArchiveFrom, Archiving: s.Archiving, Grace: s.Grace,
+			Steers: s.Steers, Kept: s.Kept, Begin: s.Begin, Past: s.Past, Bound: s.Bound,
+			Announced: s.Announced, Deposits: s.Deposits,
 		}
 	}
 	if s.hasTalk() {
 		r.talk = &talk{
 			Request: s.Request, Asked: s.Asked, Said: s.Said, Home: s.Home, Former: s.Former,
-			Deposits: s.Deposits,
 		}
 	}
+	r.setSenders(s.Senders)
 }
 
 func (s *RunState) hasRare() bool {
 	return s.Reason != "" || s.Crashes != nil || s.Missed != 0 || s.Milestones != 0 ||
-		s.ArchiveFrom != 0 || s.Grace != 0 || s.Steers != nil || s.Kept != "" || s.Begin != nil ||
-		s.Past != nil || s.Bound != nil || s.Announced != nil
+		s.ArchiveFrom != 0 || s.Archiving != 0 || s.Grace != 0 || s.Steers != nil || s.Kept != "" || s.Begin != nil ||
+		s.Past != nil || s.Bound != nil || s.Announced != nil || s.Deposits != nil
 }
 
 func (s *RunState) hasTalk() bool {
 	return s.Request != "" || s.Asked != nil || s.Said != nil || s.Home != nil ||
-		s.Former != nil || s.Deposits != nil
+		s.Former != nil
 }
 
 // own gives a copy of a state memory of its own for what facts change in place.

@@ -258,7 +258,7 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 		Run: r.Key(), To: t.root.Key(), Reply: true, Failed: f.Kind != Said && f.State != OK,
 		Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
 		Interim: f.Kind == Said, Turn: r.Turns,
-		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At, Senders: r.Senders,
+		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At, Senders: r.Senders(),
 	}
 	switch {
 	case f.Kind == RunEnded:
@@ -484,7 +484,7 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 		e := &Entry{
 			Run: k, To: t.root.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
 			Text: said.Text, InReplyTo: asked.IDs, Meta: asked.Meta,
-			Senders: r.Senders,
+			Senders: r.Senders(),
 		}
 		if t.Answers(e, k, c) {
 			return e

@@ -659,7 +659,7 @@ func (t *Tree) decideSentInTurn(r *Run, c *SendOut) (Reply, error) {
 	if r.Open.Compact {
 		return Reply{}, fmt.Errorf("%w: turn %d of %q compacts", ErrStale, r.Open.N, r.key)
 	}
-	c.Senders = policy.MergeSenders(r.Senders, c.Senders)
+	c.Senders = policy.MergeSenders(r.Senders(), c.Senders)
 	return t.sendOut(r, r.Open.N, c)
 }
 

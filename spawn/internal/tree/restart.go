@@ -119,7 +119,7 @@ func (r *Run) Present() Past {
 		Missed: r.Missed,
 		Quiet:  r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
 		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
-		Ended: r.Ended, Announced: r.Announced, Senders: r.Senders,
+		Ended: r.Ended, Announced: r.Announced, Senders: r.Senders(),
 		held: int(r.held + r.hooks), keptRequest: r.keptRequest,
 	}
 }
@@ -459,7 +459,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed, Senders: f.Senders,
 	})
 	if consumed == 0 {
-		r.Senders = policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders)
+		r.setSenders(policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders))
 	}
 	r.held, r.hooks, r.keptRequest = 0, 0, false
 	r.rights = nil

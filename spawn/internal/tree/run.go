@@ -304,8 +304,7 @@ type Run struct {
 	// prevSibling of the oldest child is the youngest one.
 	firstChild, prevSibling, nextSibling *Run
 
-	Inbox   []Input
-	Senders []policy.Sender
+	Inbox []Input
 
 	Join    *Join
 	Answer  *Result
@@ -320,14 +319,13 @@ type Run struct {
 
 	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
 
-	Pos       uint64
-	Nonce     uint64
-	Started   int64
-	Deadline  int64
-	Ended     int64
-	Archiving int64
-	Active    int64
-	armedAt   int64 // the earliest timer that the heap has for the run; 0: none
+	Pos      uint64
+	Nonce    uint64
+	Started  int64
+	Deadline int64
+	Ended    int64
+	Active   int64
+	armedAt  int64 // the earliest timer that the heap has for the run; 0: none
 
 	Turns, NextOrd, Consumed, Aside uint32
 	Waits, Siblings, Spawned        uint32
@@ -350,6 +348,8 @@ type Run struct {
 	Announce      bool
 	Discard       bool
 	Unnamed       bool
+
+	ownSenders bool // talk has the people for whom it works, and not the Spec
 
 	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
 
@@ -391,6 +391,7 @@ type rare struct {
 	Missed      uint32
 	Milestones  uint32
 	ArchiveFrom int64
+	Archiving   int64
 	Grace       int64
 	Steers      []Steered
 	Kept        Text
@@ -398,6 +399,7 @@ type rare struct {
 	Past        []Past
 	Bound       []Conversation
 	Announced   *Announcement
+	Deposits    []Deposit
 
 	// woke is the wait that the last turn ended. A turn that repeats it after a crash has the same,
 	// except where the tree was read from an image in between: nil then.
@@ -408,13 +410,13 @@ type rare struct {
 
 // talk is what a session has that talks to people or begins requests, which sub-agents seldom do.
 type talk struct {
-	Request  string
-	Asked    []Asked
-	Said     []Saying
-	Home     *session.Route
-	Former   []Former
-	Deposits []Deposit
-	wishes   *wishes // nil: there are none
+	Request string
+	Asked   []Asked
+	Said    []Saying
+	Home    *session.Route
+	Former  []Former
+	senders []policy.Sender // see Run.Senders
+	wishes  *wishes         // nil: there are none
 }
 
 // What runs share that have nothing of it. Nothing writes to them: TestSharedPartsAreNotWritten.
@@ -502,6 +504,24 @@ func (r *Run) setAsked(list []Asked) {
 func (r *Run) setSaid(list []Saying) {
 	if list != nil || r.Said != nil {
 		r.ownTalk().Said = list
+	}
+}
+
+// Senders returns the people for whom the session works, see RunState. Most runs work for those for
+// whom they were spawned.
+func (r *Run) Senders() []policy.Sender {
+	if r.ownSenders {
+		return r.senders
+	}
+	return r.Spec.Senders
+}
+
+func (r *Run) setSenders(list []policy.Sender) {
+	if r.ownSenders = !slices.Equal(list, r.Spec.Senders); !r.ownSenders {
+		list = nil
+	}
+	if list != nil || r.senders != nil {
+		r.ownTalk().senders = list
 	}
 }
 
