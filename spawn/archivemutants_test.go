@@ -9,8 +9,8 @@ var archiveMutants = []mutant{
 	},
 	{
 		"what was made for a run stays until its end was read", "internal/tree/archive.go",
-		"len(r.Spec.Extra) > 0 && !r.isHeld() &&",
-		"len(r.Spec.Extra) > 0 &&", "./internal/tree", "TestScenarios/tidy",
+		"len(r.Spec.Extra()) > 0 && !r.isHeld() &&",
+		"len(r.Spec.Extra()) > 0 &&", "./internal/tree", "TestScenarios/tidy",
 	},
 	{
 		"what was made for a run goes once", "internal/tree/archive.go",
@@ -74,7 +74,7 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.4 a spawn key is that of one run", "internal/tree/archive.go",
-		"\t\tspec.SpawnKey, spec.Digest = \"\", \"\"\n",
+		"\t\tmore.SpawnKey, more.Digest = \"\", \"\"\n",
 		"", "./internal/tree", "TestScenarios/revive_key",
 	},
 	{

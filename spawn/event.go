@@ -219,7 +219,7 @@ func eventOf(t *tree.Tree, facts []tree.Fact, i int) (e TreeEvent, ok bool) {
 
 // describe adds what a run of a session says in every event.
 func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run, of *tree.Past) {
-	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
+	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label(), r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
 	e.Status, e.Model = Status(of.State), t.Model(r)
 	if of.Answer != nil && of.Answer.Model != "" {
 		e.Model = string(of.Answer.Model)

@@ -51,7 +51,7 @@ func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 	info := RunInfo{
 		ID: RunID(s.ID), Key: s.Key, Root: root, Parent: s.Parent, SessionID: s.SessionID,
-		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Name: s.Name,
+		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label(), Name: s.Name(),
 		Task:   string(s.Task),
 		Status: Status(of.State), Error: reasonOf(of),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
@@ -268,7 +268,7 @@ func inputOf(t *tree.Tree, to *tree.Run, in tree.Input) Input {
 	case in.Class == tree.Completion:
 		x.Completion = completionOf(t, c, in.RunID, to.Key())
 	case in.Class == tree.Milestone:
-		x.Label = cmp.Or(c.Spec.Label, string(c.Spec.Task))
+		x.Label = cmp.Or(c.Spec.Label(), string(c.Spec.Task))
 	}
 	return x
 }

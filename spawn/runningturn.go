@@ -79,7 +79,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	for above := r; !above.IsRoot(); above = above.Parent {
 		turn.Above = append(turn.Above, above.Spec.Parent)
 	}
-	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
+	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra()
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Compact, turn.Announces = r.Open.Compact, r.Open.Step
 	if people, to := r.AnswersPeople(); people {

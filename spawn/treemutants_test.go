@@ -382,11 +382,11 @@ var treeMutants = []mutant{
 	},
 	{
 		"A2 the outcome of a key outlives its run", "internal/tree/request.go",
-		"ref.spec, ref.end = &spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
+		"ref.spec, ref.end = spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
 	},
 	{
 		"A2 what is kept has no task", "internal/tree/request.go",
-		"\t\tspec.Task, spec.Extra = \"\", nil\n", "", ".", "TestOutcomeOfAKeyIsKept",
+		"\t\tspec.Task = \"\"\n", "", ".", "TestOutcomeOfAKeyIsKept",
 	},
 	{
 		"A3 the key is that of the newest attempt", "internal/tree/request.go",
@@ -588,7 +588,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"the keys of models are not those of programs", "internal/tree/tree.go",
-		"{s.Parent, s.SpawnKey, s.ByModel}", "{s.Parent, s.SpawnKey, false}", "./internal/tree",
+		"{s.Parent, s.SpawnKey(), s.ByModel}", "{s.Parent, s.SpawnKey(), false}", "./internal/tree",
 		"TestScenarios/spawn_key_model",
 	},
 	{

@@ -171,7 +171,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	t.live++
 	t.total++
 	t.admitRequest(r)
-	if s.SpawnKey != "" {
+	if s.SpawnKey() != "" {
 		few.Put(&t.spawned, keyOf(s), refOf(s))
 	}
 	t.giveName(r)

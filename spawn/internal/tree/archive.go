@@ -101,7 +101,7 @@ func (t *Tree) settleEnded(r *Run) {
 // mayTidy reports whether what was made for an ended run elsewhere may go, and this owner has not
 // said so yet. The end has arrived where it was to be told. An archive does it by itself.
 func (t *Tree) mayTidy(r *Run) bool {
-	return t.opt.Tidies && r.Turns > 0 && !r.tidied && len(r.Spec.Extra) > 0 && !r.isHeld() &&
+	return t.opt.Tidies && r.Turns > 0 && !r.tidied && len(r.Spec.Extra()) > 0 && !r.isHeld() &&
 		r.Archiving == 0
 }
 
@@ -344,13 +344,13 @@ func (t *Tree) reviveForbidden(k, parent session.Key) error {
 // that is archived again has the same. Its spawn key and its name are its own unless another run
 // has got them meanwhile.
 func (t *Tree) revived(s RunState) RunState {
-	if ref, known := t.spawned[keyOf(s.Spec)]; known && s.Spec.SpawnKey != "" &&
+	if ref, known := t.spawned[keyOf(s.Spec)]; known && s.Spec.SpawnKey() != "" &&
 		ref.Run != s.Spec.Key && (ref.Until == 0 || ref.Until > t.now) {
-		spec := *s.Spec
-		spec.SpawnKey, spec.Digest = "", ""
-		s.Spec = &spec
+		more := *s.Spec.more()
+		more.SpawnKey, more.Digest = "", ""
+		s.Spec = s.Spec.with(more)
 	}
-	s.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name}] != nil
+	s.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name()}] != nil
 	s.Inbox, s.Open, s.Join, s.Bound, s.Ledger = nil, nil, nil, nil, new(Ledger)
 	return s
 }
@@ -380,7 +380,7 @@ func (t *Tree) applyRevival(f *Fact) error {
 	r := NewRun(own)
 	p.addChild(r)
 	t.runs.Set(f.Run, r)
-	if s.Spec.SpawnKey != "" {
+	if s.Spec.SpawnKey() != "" {
 		few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))
 	}
 	if err := t.restoreName(r, f.Kind); err != nil {

@@ -154,9 +154,9 @@ func (a *Result) beyondVersion1() bool {
 }
 
 func (s *Spec) beyondVersion1() bool {
-	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones ||
-		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name != "" ||
-		len(s.Senders) > 0)
+	return s != nil && (s.Digest() != "" || s.Request() != "" || s.ByModel || s.Milestones ||
+		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name() != "" ||
+		len(s.Senders()) > 0)
 }
 
 func (m *Image) beyondVersion1() bool {

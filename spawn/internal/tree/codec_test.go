@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -173,6 +174,69 @@ func TestCodecRoundTrip(t *testing.T) {
 			require.Equal(t, f, got)
 		}
 	}
+}
+
+// The members of a specification are in the order in which earlier libraries wrote them, in a fact
+// of its own and in an image.
+func TestSpecIsWrittenInOrder(t *testing.T) {
+	type order struct {
+		ID         string          `json:"id"`
+		SessionID  string          `json:"sessionId"`
+		Key        session.Key     `json:"key"`
+		Parent     session.Key     `json:"parent"`
+		SpawnKey   string          `json:"spawnKey,omitempty"`
+		Digest     string          `json:"digest,omitempty"`
+		Request    string          `json:"request,omitempty"`
+		ByModel    bool            `json:"byModel,omitempty"`
+		Task       Text            `json:"task"`
+		Label      string          `json:"label,omitempty"`
+		Name       string          `json:"name,omitempty"`
+		Announce   bool            `json:"announce,omitempty"`
+		Milestones bool            `json:"milestones,omitempty"`
+		Thread     bool            `json:"thread,omitempty"`
+		Session    bool            `json:"session,omitempty"`
+		Delete     bool            `json:"delete,omitempty"`
+		Step       bool            `json:"step,omitempty"`
+		Update     bool            `json:"update,omitempty"`
+		Extra      []byte          `json:"extra,omitempty"`
+		Route      *session.Route  `json:"route,omitempty"`
+		Created    int64           `json:"created"`
+		Senders    []policy.Sender `json:"senders,omitempty"`
+		*Grant
+	}
+	r := filler{rand.New(rand.NewPCG(11, 12))}
+	for range 200 {
+		var was order
+		r.fill(reflect.ValueOf(&was).Elem())
+		want, err := json.Marshal(was)
+		require.NoError(t, err)
+		s := new(Spec)
+		require.NoError(t, json.Unmarshal(want, s))
+		got, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		image, err := json.Marshal(&Image{Runs: []RunState{{Spec: s}}})
+		require.NoError(t, err)
+		require.Contains(t, string(image), `{"spec":`+string(want))
+		got, err = s.appendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+}
+
+// A specification is given what it has more of without a change of the one before.
+func TestSpecWithMore(t *testing.T) {
+	s := &Spec{ID: "a", Grant: &Grant{}}
+	require.Equal(t, *s, *s.with(SpecMore{}))
+	for _, m := range membersOf(reflect.TypeFor[SpecMore]()) {
+		var more SpecMore
+		m.set(reflect.ValueOf(&more).Elem())
+		own := s.with(more)
+		require.Equal(t, &more, own.SpecMore, m.path)
+		require.Nil(t, s.SpecMore)
+		require.Nil(t, own.with(SpecMore{}).SpecMore)
+	}
+	require.Zero(t, noSpecMore)
 }
 
 // What comes from a configuration may hold anything; a journal must stay one that can be read.

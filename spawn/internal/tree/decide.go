@@ -451,17 +451,13 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 	if c.Key != "" {
 		digest = c.digest()
 	}
-	return &Spec{
-		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
-		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
-		Task:     c.Task,
-		Label:    text.Line(cmp.Or(c.Shown, c.Label)), // the digest has it as it was asked for
-		Name:     c.Name,
-		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update, Extra: c.Extra,
-		Route:  cmp.Or(c.Route, parent.Route, parent.ownRoute()),
+	spec := Spec{
+		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent,
+		ByModel: c.Request.ByModel, Task: c.Task,
+		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update,
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Step:    g.Announce == policy.AnnounceTurn,
-		Created: t.now, Senders: t.sendersOf(parent, c),
+		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.maxDepth(),
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
@@ -470,6 +466,12 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 			Budget: BudgetOf(g.Budget),
 		}),
 	}
+	return spec.with(SpecMore{
+		SpawnKey: c.Key, Digest: digest, Request: c.requestFor(parent),
+		Label: text.Line(cmp.Or(c.Shown, c.Label)), // the digest has it as it was asked for
+		Name:  c.Name, Extra: c.Extra, Senders: t.sendersOf(parent, c),
+		Route: cmp.Or(c.Route, parent.Route, parent.ownRoute()),
+	})
 }
 
 // decideGranted starts the turn that a run asked the lane for, or gives the slot back if the run no

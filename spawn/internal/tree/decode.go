@@ -144,6 +144,12 @@ func (s *scanner) spec() *Spec {
 	var g Grant
 	granted := false
 	var id, sessionID []byte
+	more := func() *SpecMore {
+		if spec.SpecMore == nil {
+			spec.SpecMore = s.shared.mores.next()
+		}
+		return spec.SpecMore
+	}
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "id":
@@ -155,19 +161,19 @@ func (s *scanner) spec() *Spec {
 		case "parent":
 			spec.Parent = s.key()
 		case "spawnKey":
-			spec.SpawnKey = s.string()
+			more().SpawnKey = s.string()
 		case "digest":
-			spec.Digest = s.string()
+			more().Digest = s.string()
 		case "request":
-			spec.Request = s.word()
+			more().Request = s.word()
 		case "byModel":
 			spec.ByModel = s.bool()
 		case "task":
 			spec.Task = s.text()
 		case "label":
-			spec.Label = s.string()
+			more().Label = s.string()
 		case "name":
-			spec.Name = s.string()
+			more().Name = s.string()
 		case "announce":
 			spec.Announce = s.bool()
 		case "milestones":
@@ -183,13 +189,13 @@ func (s *scanner) spec() *Spec {
 		case "update":
 			spec.Update = s.bool()
 		case "extra":
-			spec.Extra = s.base64()
+			more().Extra = s.base64()
 		case "route":
-			spec.Route = s.route()
+			more().Route = s.route()
 		case "created":
 			spec.Created = s.int64()
 		case "senders":
-			spec.Senders = scanList(s, (*scanner).policySender)
+			more().Senders = scanList(s, (*scanner).policySender)
 		default:
 			granted = true
 			s.grantPart(&g, name)

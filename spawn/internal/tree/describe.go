@@ -245,8 +245,8 @@ func wordsOf(r *session.Route) string {
 func (l *factLine) admitted(s *Spec) {
 	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
 	fmt.Fprintf(&l.b, " as %v of %s", s.Role, word(s.Agent))
-	l.addIf(s.SpawnKey != "", "key %s", word(s.SpawnKey))
-	l.addIf(s.Name != "", "named %s", word(s.Name))
+	l.addIf(s.SpawnKey() != "", "key %s", word(s.SpawnKey()))
+	l.addIf(s.Name() != "", "named %s", word(s.Name()))
 	l.addIf(s.Model != "", "model %s", word(s.Model))
 	tools := make([]string, len(s.Tools))
 	for i, name := range s.Tools {

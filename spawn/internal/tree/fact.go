@@ -353,7 +353,7 @@ func (a *Result) bytes() int {
 func (f *Fact) TextBytes() int {
 	n := len(f.Text) + f.Skills.bytes() + f.Mail.bytes()
 	if f.Spec != nil {
-		n += len(f.Spec.Task) + len(f.Spec.Extra)
+		n += len(f.Spec.Task) + len(f.Spec.Extra())
 	}
 	n += f.Answer.bytes()
 	if f.Image != nil {

@@ -48,7 +48,7 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 		f := &facts[i]
 		switch f.Kind { // the others are not about who speaks
 		case Admitted:
-			x.runs[runName{f.Run, ""}] = hasStranger(f.Spec.Senders)
+			x.runs[runName{f.Run, ""}] = hasStranger(f.Spec.Senders())
 			s, _ := c.(*Spawn)
 			above := x.turn[f.Spec.Parent] && s.Turn > 0
 			if p := d.tree.Run(f.Spec.Parent); !p.IsRoot() {
@@ -57,7 +57,7 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			bound := above || hasStranger(s.Senders)
 			if bound != x.runs[runName{f.Run, ""}] {
 				return fmt.Errorf("%s is spawned for a stranger: %v, recorded %v", f.Run, bound,
-					f.Spec.Senders)
+					f.Spec.Senders())
 			}
 			if bound && slices.Contains(slices.Concat(f.Spec.Tools, f.Spec.Delegable), ownersTool) {
 				return fmt.Errorf("%s is granted what is for owners alone", f.Run)

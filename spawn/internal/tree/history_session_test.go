@@ -186,7 +186,7 @@ func (d *driver) revive(how byte) error {
 		return nil // it was refused
 	}
 	s := &record.Image.Runs[0]
-	if r.Spec.SpawnKey != s.Spec.SpawnKey {
+	if r.Spec.SpawnKey() != s.Spec.SpawnKey() {
 		delete(d.records, k) // it has another one now
 	}
 	switch {

@@ -340,7 +340,7 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 			p.live++
 			t.live++
 		}
-		if s.Spec.SpawnKey != "" {
+		if s.Spec.SpawnKey() != "" {
 			few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))
 		}
 		if err := t.restoreName(r, Snapshot); err != nil {

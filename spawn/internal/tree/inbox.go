@@ -162,7 +162,7 @@ func (t *Tree) routeOf(r *Run, in *Input) *session.Route {
 	for c.Parent != nil && c.Parent != r && c.Below(r) {
 		c = c.Parent
 	}
-	return c.Spec.Route
+	return c.Spec.Route()
 }
 
 // applySetAside takes the unread inputs off the counts, so that they start no turn. They stay in
@@ -255,7 +255,7 @@ func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
 // update has people told of the end of a run of r, which f records.
 func (t *Tree) update(r *Run, f *Fact) {
 	e := &Entry{
-		Run: r.key, RunID: r.runName(), To: r.Parent.key, Update: true, Route: r.Spec.Route,
+		Run: r.key, RunID: r.runName(), To: r.Parent.key, Update: true, Route: r.Spec.Route(),
 		Created: f.At, Due: f.At,
 	}
 	t.addEntry(e)

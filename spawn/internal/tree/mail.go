@@ -523,7 +523,7 @@ func (r *Run) TalksAt() *session.Route {
 	case r.Open != nil && at != nil && r.bindingOf(*at) >= 0:
 		return at
 	default:
-		return cmp.Or(bound, at, r.Spec.Route)
+		return cmp.Or(bound, at, r.Spec.Route())
 	}
 }
 

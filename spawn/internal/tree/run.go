@@ -16,29 +16,75 @@ type Spec struct {
 	SessionID string      `json:"sessionId"`
 	Key       session.Key `json:"key"`
 	Parent    session.Key `json:"parent"`
-	SpawnKey  string      `json:"spawnKey,omitempty"`
-	Digest    string      `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
-	Request   string      `json:"request,omitempty"` // see requestOf; empty: the run is its own
-	ByModel   bool        `json:"byModel,omitempty"` // it counts against the limit of its request
 	Task      Text        `json:"task"`
-	Label     string      `json:"label,omitempty"`
-	Name      string      `json:"name,omitempty"` // for the requester, see Run.Name
+	Created   int64       `json:"created"`           // Unix nanoseconds
+	ByModel   bool        `json:"byModel,omitempty"` // it counts against the limit of its request
 	Announce  bool        `json:"announce,omitempty"`
 	// Milestones says that the requester finds the milestones of the run in its inbox.
 	Milestones bool `json:"milestones,omitempty"`
 	// Thread says that a conversation was bound to the session at the spawn. With Session it stays
 	// bound when a run has ended: what is said there begins another run.
-	Thread  bool           `json:"thread,omitempty"`
-	Session bool           `json:"session,omitempty"`
-	Delete  bool           `json:"delete,omitempty"` // archived as soon as its end has arrived
-	Step    bool           `json:"step,omitempty"`   // its end is announced in a turn of its own
-	Update  bool           `json:"update,omitempty"` // its end is said to people, at its Route
-	Extra   []byte         `json:"extra,omitempty"`  // the caller's own, kept and not read
-	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering, or asked for
-	Created int64          `json:"created"`          // Unix nanoseconds
+	Thread    bool `json:"thread,omitempty"`
+	Session   bool `json:"session,omitempty"`
+	Delete    bool `json:"delete,omitempty"` // archived as soon as its end has arrived
+	Step      bool `json:"step,omitempty"`   // its end is announced in a turn of its own
+	Update    bool `json:"update,omitempty"` // its end is said to people, at its Route
+	*SpecMore      // nil: it has nothing of that; Spec has methods that read it
+	*Grant
+}
+
+// SpecMore is what most specifications that a program makes have nothing of, nor has that of a
+// top-level session. It never changes: runs that differ in it do not share it.
+type SpecMore struct {
+	SpawnKey string         `json:"spawnKey,omitempty"`
+	Digest   string         `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
+	Request  string         `json:"request,omitempty"` // see requestOf; empty: the run is its own
+	Label    string         `json:"label,omitempty"`
+	Name     string         `json:"name,omitempty"`  // for the requester, see Run.Name
+	Extra    []byte         `json:"extra,omitempty"` // the caller's own, kept and not read
+	Route    *session.Route `json:"route,omitempty"` // of what the requester answered, or asked for
 	// Senders are the people for whom the first run works from its beginning on.
 	Senders []policy.Sender `json:"senders,omitempty"`
-	*Grant
+}
+
+var noSpecMore SpecMore // nothing writes to it: the methods of Spec return copies
+
+func (s *Spec) more() *SpecMore {
+	if s.SpecMore == nil {
+		return &noSpecMore
+	}
+	return s.SpecMore
+}
+
+// The following methods return what SpecMore has, or zero values.
+
+func (s *Spec) SpawnKey() string         { return s.more().SpawnKey }
+func (s *Spec) Digest() string           { return s.more().Digest }
+func (s *Spec) Request() string          { return s.more().Request }
+func (s *Spec) Label() string            { return s.more().Label }
+func (s *Spec) Name() string             { return s.more().Name }
+func (s *Spec) Extra() []byte            { return s.more().Extra }
+func (s *Spec) Route() *session.Route    { return s.more().Route }
+func (s *Spec) Senders() []policy.Sender { return s.more().Senders }
+
+// with returns a copy of s that has more.
+func (s *Spec) with(more SpecMore) *Spec {
+	if more.isZero() {
+		own := *s
+		own.SpecMore = nil
+		return &own
+	}
+	own := &struct { // one allocation
+		Spec
+		more SpecMore
+	}{*s, more}
+	own.SpecMore = &own.more
+	return &own.Spec
+}
+
+func (m *SpecMore) isZero() bool {
+	return m.SpawnKey == "" && m.Digest == "" && m.Request == "" && m.Label == "" &&
+		m.Name == "" && len(m.Extra) == 0 && m.Route == nil && len(m.Senders) == 0
 }
 
 // A Grant is what policy gave a run. It never changes; runs that got the same share one.
@@ -513,11 +559,11 @@ func (r *Run) Senders() []policy.Sender {
 	if r.ownSenders {
 		return r.senders
 	}
-	return r.Spec.Senders
+	return r.Spec.Senders()
 }
 
 func (r *Run) setSenders(list []policy.Sender) {
-	if r.ownSenders = !slices.Equal(list, r.Spec.Senders); !r.ownSenders {
+	if r.ownSenders = !slices.Equal(list, r.Spec.Senders()); !r.ownSenders {
 		list = nil
 	}
 	if list != nil || r.senders != nil {
@@ -681,7 +727,7 @@ func (r *Run) RouteOf(runID string) *session.Route {
 	if of, ok := r.RunOf(runID); ok && of.Begin != nil {
 		return of.Begin.Route
 	}
-	return r.Spec.Route
+	return r.Spec.Route()
 }
 
 // hasCompletion reports whether the inbox holds a completion that no turn has read.

@@ -137,10 +137,10 @@ type spawnRef struct {
 }
 
 // keyOf returns the spawn key of a run that has one.
-func keyOf(s *Spec) spawnKey { return spawnKey{s.Parent, s.SpawnKey, s.ByModel} }
+func keyOf(s *Spec) spawnKey { return spawnKey{s.Parent, s.SpawnKey(), s.ByModel} }
 
 // refOf returns the reference to a run in the tree.
-func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest} }
+func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest()} }
 
 // New returns an empty tree. Nothing can be decided about it before an Open command.
 func New(root session.Key, opt *Options) *Tree {
