@@ -250,8 +250,8 @@ func BenchmarkFlat(b *testing.B) {
 	}
 }
 
-// BenchmarkQueued reports the bytes of memory of a run that waits in the lane: alone, with a journal
-// that keeps nothing, and with what the memory journal keeps of it.
+// BenchmarkQueued reports the bytes of memory of a run that waits in the lane: alone, with a
+// journal that keeps nothing, and with what the memory journal keeps of it.
 func BenchmarkQueued(b *testing.B) {
 	for name, store := range map[string]*session.Store{
 		"alone": {Journal: noJournal{}}, "with its log": session.NewMemory(),

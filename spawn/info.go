@@ -69,7 +69,7 @@ func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 	if a := of.Answer; a != nil {
 		info.Result = resultOf(a)
 		if of.Cause == tree.AnswerRefused {
-			info.Refused = string(a.Refused)
+			info.Refused = string(a.Refused())
 		}
 		info.Model.Actual = string(a.Model)
 	}
@@ -168,7 +168,7 @@ func reasonOf(of *tree.Past) string {
 func resultOf(a *tree.Result) Result {
 	res := Result{
 		Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage),
-		Whole: a.Whole, WholeJSON: a.WholeJSON,
+		Whole: a.Whole(), WholeJSON: a.WholeJSON(),
 	}
 	if a.JSON != "" {
 		res.JSON = json.RawMessage(a.JSON)
@@ -205,7 +205,9 @@ func (s *Supervisor) answerOf(o TurnResult) tree.Result {
 		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice,
-		Refused: tree.Text(text.Bound(s.shown(o.Refused), maxRefused)),
+	}
+	if why := text.Bound(s.shown(o.Refused), maxRefused); why != "" {
+		a.Own().Refused = tree.Text(why)
 	}
 	for _, f := range o.Result.Files {
 		a.Files = append(a.Files, tree.File{

@@ -341,12 +341,12 @@ func (s *idSource) newID() string {
 	return string(at)
 }
 
-// maxTopGrants is for how many agents topGrants has one. The keys of sessions name agents, also such
-// as no configuration has.
+// maxTopGrants is for how many agents topGrants has one. Keys of sessions may name agents that no
+// configuration has.
 const maxTopGrants = 256
 
-// topGrants has what the top-level sessions of each agent have. With it an idle chat takes 208 bytes
-// less.
+// topGrants has what the top-level sessions of each agent have. With it an idle chat takes 208
+// bytes less.
 type topGrants struct {
 	mu      sync.Mutex
 	byAgent map[string]*tree.Grant

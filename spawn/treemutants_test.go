@@ -736,7 +736,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"Usage of several models is told apart", "internal/tree/ledger.go",
-		"\tif len(a.ByModel) == 0 {\n", "\tif a.ByModel = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
+		"\tif len(a.ByModel()) == 0 {\n", "\tif a.ResultMore = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
 	},
 	{
 		"P32 a message that no run has read is new when it comes again",

@@ -278,7 +278,7 @@ func runOf(s *tree.RunState) *run {
 		r.wait = s.Join.At
 	}
 	if x := s.Answer; x != nil {
-		r.answer = answer{true, x.Text != "", x.Refused != "", s.Repairs}
+		r.answer = answer{true, x.Text != "", x.Refused() != "", s.Repairs}
 	}
 	if x := s.Announced; x != nil {
 		r.step = step{true, x.Silent}

@@ -281,7 +281,8 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 				tree.Fact{Kind: tree.Deferred, Ord: 1}, tree.Fact{Kind: tree.Unsent, Ord: 1})
 		}},
 		{"usage of models that does not add up", "usage", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) {
-			f.Answer = &tree.Result{ByModel: []tree.ModelUsage{{Usage: tree.Usage{Input: 1}}}}
+			f.Answer = new(tree.Result)
+			f.Answer.Own().ByModel = []tree.ModelUsage{{Usage: tree.Usage{Input: 1}}}
 		})},
 		{"a message out of order", "ordinals", func(list factList) factList {
 			posted := tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User}

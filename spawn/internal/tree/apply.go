@@ -467,7 +467,7 @@ func (t *Tree) applyAnswer(r *Run, f *Fact, aside bool) {
 // answers reports whether a result holds anything to announce.
 func (a *Result) answers() bool {
 	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" ||
-		!a.WholeJSON.IsZero()
+		!a.WholeJSON().IsZero()
 }
 
 func (t *Tree) applyStopRequested(r *Run, f *Fact) error {

@@ -149,8 +149,8 @@ func (j *Join) beyondVersion1() bool {
 }
 
 func (a *Result) beyondVersion1() bool {
-	return a != nil && (a.ReplyTo != "" || a.Voice || a.Refused != "" || len(a.ByModel) > 0 ||
-		!a.Whole.IsZero() || !a.WholeJSON.IsZero())
+	return a != nil && (a.ReplyTo != "" || a.Voice || a.Refused() != "" || len(a.ByModel()) > 0 ||
+		!a.Whole().IsZero() || !a.WholeJSON().IsZero())
 }
 
 func (s *Spec) beyondVersion1() bool {

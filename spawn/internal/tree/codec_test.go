@@ -224,6 +224,41 @@ func TestSpecIsWrittenInOrder(t *testing.T) {
 	}
 }
 
+// The members of a Result are in the order in which earlier libraries wrote them.
+func TestResultIsWrittenInOrder(t *testing.T) {
+	type order struct {
+		Text      Text         `json:"text,omitempty"`
+		JSON      Text         `json:"json,omitempty"`
+		Files     []File       `json:"files,omitempty"`
+		Model     Text         `json:"model,omitempty"`
+		Usage     Usage        `json:"usage,omitzero"`
+		Fallback  Text         `json:"fallback,omitempty"`
+		Reply     Text         `json:"reply,omitempty"`
+		ReplyTo   Text         `json:"replyTo,omitempty"`
+		Voice     bool         `json:"voice,omitempty"`
+		Refused   Text         `json:"refused,omitempty"`
+		ByModel   []ModelUsage `json:"byModel,omitempty"`
+		Whole     session.File `json:"whole,omitzero"`
+		WholeJSON session.File `json:"wholeJSON,omitzero"`
+	}
+	r := filler{rand.New(rand.NewPCG(13, 14))}
+	for range 200 {
+		var was order
+		r.fill(reflect.ValueOf(&was).Elem())
+		want, err := json.Marshal(was)
+		require.NoError(t, err)
+		a := new(Result)
+		require.NoError(t, json.Unmarshal(want, a))
+		got, err := json.Marshal(a)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		got, err = a.appendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+	require.Zero(t, noResultMore)
+}
+
 // A specification is given what it has more of without a change of the one before.
 func TestSpecWithMore(t *testing.T) {
 	s := &Spec{ID: "a", Grant: &Grant{}}

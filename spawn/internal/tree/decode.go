@@ -284,13 +284,13 @@ func (s *scanner) result() *Result {
 		case "voice":
 			a.Voice = s.bool()
 		case "refused":
-			a.Refused = s.text()
+			a.Own().Refused = s.text()
 		case "byModel":
-			a.ByModel = scanList(s, (*scanner).modelUsage)
+			a.Own().ByModel = scanList(s, (*scanner).modelUsage)
 		case "whole":
-			a.Whole = s.storedFile()
+			a.Own().Whole = s.storedFile()
 		case "wholeJSON":
-			a.WholeJSON = s.storedFile()
+			a.Own().WholeJSON = s.storedFile()
 		default:
 			s.fail()
 		}

@@ -119,8 +119,8 @@ func (a *Result) checkJSON() error {
 		return nil
 	}
 	err := a.Usage.checkJSON()
-	for i := range a.ByModel {
-		err = cmp.Or(err, a.ByModel[i].checkJSON())
+	for i := range a.ByModel() {
+		err = cmp.Or(err, a.ByModel()[i].checkJSON())
 	}
 	return err
 }
@@ -223,15 +223,15 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
-	b = appendText(b, "refused", a.Refused)
-	if len(a.ByModel) > 0 {
-		b, err = appendValue(b, err, "byModel", a.ByModel)
+	b = appendText(b, "refused", a.Refused())
+	if len(a.ByModel()) > 0 {
+		b, err = appendValue(b, err, "byModel", a.ByModel())
 	}
-	if !a.Whole.IsZero() {
-		b, err = appendValue(b, err, "whole", a.Whole)
+	if !a.Whole().IsZero() {
+		b, err = appendValue(b, err, "whole", a.Whole())
 	}
-	if !a.WholeJSON.IsZero() {
-		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON)
+	if !a.WholeJSON().IsZero() {
+		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON())
 	}
 	return closeObject(b, start), err
 }

@@ -342,7 +342,7 @@ func (a *Result) bytes() int {
 		return 0
 	}
 	n := len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback) +
-		len(a.Refused)
+		len(a.Refused())
 	for i := range a.Files {
 		n += len(a.Files[i].Name) + len(a.Files[i].Path) + len(a.Files[i].MediaType)
 	}

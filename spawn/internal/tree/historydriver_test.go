@@ -264,7 +264,7 @@ func (d *driver) work() (busy bool, err error) {
 		case r != nil && r.Open != nil:
 			answer := &Result{Text: "end"}
 			if r.Repairs > 0 { // what is refused twice is refused for good
-				answer.Refused = "not what was asked for"
+				answer.Own().Refused = "not what was asked for"
 			}
 			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: answer})
 		case d.restoring[k]:

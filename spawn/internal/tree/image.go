@@ -165,8 +165,9 @@ func (r *Run) setState(s *RunState) {
 
 func (s *RunState) hasRare() bool {
 	return s.Reason != "" || s.Crashes != nil || s.Missed != 0 || s.Milestones != 0 ||
-		s.ArchiveFrom != 0 || s.Archiving != 0 || s.Grace != 0 || s.Steers != nil || s.Kept != "" || s.Begin != nil ||
-		s.Past != nil || s.Bound != nil || s.Announced != nil || s.Deposits != nil
+		s.ArchiveFrom != 0 || s.Archiving != 0 || s.Grace != 0 || s.Steers != nil ||
+		s.Kept != "" || s.Begin != nil || s.Past != nil || s.Bound != nil ||
+		s.Announced != nil || s.Deposits != nil
 }
 
 func (s *RunState) hasTalk() bool {

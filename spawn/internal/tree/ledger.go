@@ -66,10 +66,10 @@ func (r *Run) recordUsage(a *Result, at int64) {
 	if a.Usage != (Usage{}) {
 		r.ownSpent().Usage = r.Usage.add(a.Usage)
 	}
-	if len(a.ByModel) == 0 {
+	if len(a.ByModel()) == 0 {
 		r.enterUsage(cmp.Or(a.Model, Text(r.Spec.Model)), at, a.Usage)
 	}
-	for _, m := range a.ByModel {
+	for _, m := range a.ByModel() {
 		r.enterUsage(m.Model, at, m.Usage)
 	}
 }

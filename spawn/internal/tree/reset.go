@@ -289,7 +289,7 @@ func (t *Tree) startCompaction(r *Run) bool {
 func (t *Tree) endCompaction(r *Run, c *TurnDone) {
 	f := turnEnded(t.now, r, OK, nil, FlagCompact, c.Pos, nil)
 	if a := c.Answer; a != nil {
-		f.Answer = &Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}
+		f.Answer = a.usageAlone()
 	}
 	var err error
 	switch {

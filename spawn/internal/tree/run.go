@@ -170,12 +170,51 @@ type Result struct {
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 	ReplyTo  Text   `json:"replyTo,omitempty"`  // the message that the Reply answers
 	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
-	Refused  Text   `json:"refused,omitempty"`  // why it is not a result of the run; see repair.go
-	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
-	ByModel []ModelUsage `json:"byModel,omitempty"`
+	// nil: it has nothing of that. Result has methods that read it.
+	*ResultMore
+}
 
+// ResultMore is what few results have. Its members are the last ones of a Result as JSON, as they
+// always were.
+type ResultMore struct {
+	Refused Text `json:"refused,omitempty"` // why it is not a result of the run; see repair.go
+	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
+	ByModel   []ModelUsage `json:"byModel,omitempty"`
 	Whole     session.File `json:"whole,omitzero"`
 	WholeJSON session.File `json:"wholeJSON,omitzero"`
+}
+
+var noResultMore ResultMore // nothing writes to it: the methods of Result return copies
+
+func (a *Result) more() *ResultMore {
+	if a.ResultMore == nil {
+		return &noResultMore
+	}
+	return a.ResultMore
+}
+
+// The following methods return what ResultMore has, or zero values.
+
+func (a *Result) Refused() Text           { return a.more().Refused }
+func (a *Result) ByModel() []ModelUsage   { return a.more().ByModel }
+func (a *Result) Whole() session.File     { return a.more().Whole }
+func (a *Result) WholeJSON() session.File { return a.more().WholeJSON }
+
+// usageAlone returns a Result that has what a has used, and nothing else of it.
+func (a *Result) usageAlone() *Result {
+	own := &Result{Model: a.Model, Usage: a.Usage}
+	if models := a.ByModel(); models != nil {
+		own.Own().ByModel = models
+	}
+	return own
+}
+
+// Own returns what the Result alone has of ResultMore, while it is being made.
+func (a *Result) Own() *ResultMore {
+	if a.ResultMore == nil {
+		a.ResultMore = new(ResultMore)
+	}
+	return a.ResultMore
 }
 
 // An Input is something that a session was told and that a turn will consume.

@@ -108,7 +108,7 @@ func (t *Tree) endStep(r *Run, c *TurnDone) {
 		f.Flags |= FlagSilent
 	}
 	if a := c.Answer; a != nil {
-		f.Answer = &Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}
+		f.Answer = a.usageAlone()
 		if f.State == OK {
 			f.Answer.Text = a.Text
 		}
