@@ -20,7 +20,7 @@ var agentMutants = []mutant{
 	},
 	{
 		"a steer that came too late is told at the end", "internal/tree/inbox.go",
-		"\t\t\t\tr.Missed++\n", "", "../agent", "TestSteerThatIsMissed/missed",
+		"\t\t\t\tr.ownRare().Missed++\n", "", "../agent", "TestSteerThatIsMissed/missed",
 	},
 	{
 		"a shutdown has one grace period", "../agent/runtime.go",

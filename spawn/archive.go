@@ -47,7 +47,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 		id := &job.ref.SessionID
 		*id, job.end, job.at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
 	} else {
-		job.record, job.extra = t.Record(r), r.Spec.Extra
+		job.record, job.extra = t.Record(r), r.Spec.Extra()
 	}
 	start := func() { sh.startArchive(gen, job, done) }
 	if r.Discard || !sh.holdArchive(key, start) {

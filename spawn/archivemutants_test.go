@@ -9,12 +9,12 @@ var archiveMutants = []mutant{
 	},
 	{
 		"what was made for a run stays until its end was read", "internal/tree/archive.go",
-		"len(r.Spec.Extra) > 0 && !r.isHeld() &&",
-		"len(r.Spec.Extra) > 0 &&", "./internal/tree", "TestScenarios/tidy",
+		"len(r.Spec.Extra()) > 0 && !r.isHeld() &&",
+		"len(r.Spec.Extra()) > 0 &&", "./internal/tree", "TestScenarios/tidy",
 	},
 	{
 		"what was made for a run goes once", "internal/tree/archive.go",
-		"\t\tr.tidied = r.Turns\n",
+		"\t\tr.tidied = true\n",
 		"", "./internal/tree", "TestScenarios/tidy",
 	},
 	{
@@ -34,13 +34,13 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.12 what is below what is below goes with it, too", "internal/tree/archive.go",
-		"if r.hastened != r.Ended && r.hastens() {",
-		"if r.hastened != r.Ended && r.hastens() && len(r.Bound) == 0 {",
+		"if !r.hastened && r.hastens() {",
+		"if !r.hastened && r.hastens() && len(r.Bound) == 0 {",
 		"./internal/tree", "TestScenarios/delete_below",
 	},
 	{
 		"2.12 what is below goes too when a conversation lets go of it", "internal/tree/bound.go",
-		"\tr.hastened = 0\n",
+		"\tr.hastened = false\n",
 		"", "./internal/tree", "TestScenarios/delete_bound",
 	},
 	{
@@ -74,7 +74,7 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.4 a spawn key is that of one run", "internal/tree/archive.go",
-		"\t\tspec.SpawnKey, spec.Digest = \"\", \"\"\n",
+		"\t\tmore.SpawnKey, more.Digest = \"\", \"\"\n",
 		"", "./internal/tree", "TestScenarios/revive_key",
 	},
 	{
@@ -102,13 +102,13 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.4 what a reset has left is archived after a crash", "internal/tree/reset.go",
-		"r.Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})",
-		"r.Former = append(r.Former, Former{old, r.Pos, r.NextOrd, f.At})[:min(int(t.epoch)-1, len(r.Former)+1)]",
+		"r.ownTalk().Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})",
+		"r.ownTalk().Former = append(r.Former, Former{old, r.Pos, r.NextOrd, f.At})[:min(int(t.epoch)-1, len(r.Former)+1)]",
 		"./internal/tree", "TestScenarios/reset$",
 	},
 	{
 		"2.4 an old session is put away once", "internal/tree/reset.go",
-		"\tif r.Former = r.Former[1:]; len(r.Former) == 0 {\n\t\tr.Former = nil\n\t}\n", "",
+		"\tif r.ownTalk().Former = r.Former[1:]; len(r.Former) == 0 {\n\t\tr.ownTalk().Former = nil\n\t}\n", "",
 		"./internal/tree", "TestScenarios/reset$",
 	},
 	{

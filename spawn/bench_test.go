@@ -3,6 +3,7 @@ package spawn_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -249,29 +250,54 @@ func BenchmarkFlat(b *testing.B) {
 	}
 }
 
-// BenchmarkQueued reports the bytes of memory of a run that waits in the lane. They include what
-// the memory journal keeps of it.
+// BenchmarkQueued reports the bytes of memory of a run that waits in the lane: alone, with a
+// journal that keeps nothing, and with what the memory journal keeps of it.
 func BenchmarkQueued(b *testing.B) {
-	release := make(chan struct{})
-	s := supervise(b, spawn.Config{
-		Runner: runnerFunc(
-			func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
-				<-release
-				return sayText("done")
-			},
-		),
-		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
-	})
-	root := session.Must(session.NamedKey("main", "bench"))
-	spawnAll(b, s, root, 1, 1)
-	before, goroutines := heapBytes(), runtime.NumGoroutine()
-	b.ResetTimer()
-	spawnAll(b, s, root, b.N, 64)
-	b.StopTimer()
-	time.Sleep(10 * time.Millisecond) // let the owner's goroutine end
-	b.ReportMetric(float64(heapBytes()-before)/float64(b.N), "B/queued")
-	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(b.N), "goroutines/queued")
-	close(release)
+	for name, store := range map[string]*session.Store{
+		"alone": {Journal: noJournal{}}, "with its log": session.NewMemory(),
+	} {
+		b.Run(name, func(b *testing.B) {
+			release := make(chan struct{})
+			s := supervise(b, spawn.Config{
+				Store: store,
+				Runner: runnerFunc(
+					func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
+						<-release
+						return sayText("done")
+					},
+				),
+				Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
+			})
+			root := session.Must(session.NamedKey("main", "bench"))
+			spawnAll(b, s, root, 1, 1)
+			before, goroutines := heapBytes(), runtime.NumGoroutine()
+			b.ResetTimer()
+			spawnAll(b, s, root, b.N, 64)
+			b.StopTimer()
+			time.Sleep(10 * time.Millisecond) // let the owner's goroutine end
+			left := runtime.NumGoroutine() - goroutines
+			b.ReportMetric(float64(heapBytes()-before)/float64(b.N), "B/queued")
+			b.ReportMetric(float64(left)/float64(b.N), "goroutines/queued")
+			close(release)
+		})
+	}
+}
+
+// noJournal takes every batch and keeps none.
+type noJournal struct{}
+
+func (noJournal) Append(
+	_ context.Context, _ session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	return after + session.Seq(len(b.Entries)), nil
+}
+
+func (noJournal) Read(context.Context, session.Key, session.Seq) iter.Seq2[session.Entry, error] {
+	return func(func(session.Entry, error) bool) {}
+}
+
+func (noJournal) Roots(context.Context, session.RootQuery) iter.Seq2[session.Head, error] {
+	return func(func(session.Head, error) bool) {}
 }
 
 func heapBytes() uint64 {

@@ -181,8 +181,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",
-		"\tcase !r.inThread() && !r.waitsForPeople():\n\t\tr.Asked = nil",
-		"\tcase false:\n\t\tr.Asked = nil", "./internal/tree", "TestScenarios/thread_unread",
+		"\tcase !r.inThread() && !r.waitsForPeople():\n\t\tr.setAsked(nil)",
+		"\tcase false:\n\t\tr.setAsked(nil)", "./internal/tree", "TestScenarios/thread_unread",
 	},
 	{
 		"2.5 a run that was stopped says so where no turn has read", "internal/tree/mail.go",
@@ -202,7 +202,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a reply leaves what another conversation waits for", "internal/tree/mail.go",
-		"return to.has(&a) })\n\tdefault:", "return to.has(&a) || true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
+		"return to.has(&a) }))\n\tdefault:", "return to.has(&a) || true }))\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{
 		"2.5 a top-level session answers a child where it was asked for", "internal/tree/inbox.go",

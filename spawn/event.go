@@ -219,7 +219,7 @@ func eventOf(t *tree.Tree, facts []tree.Fact, i int) (e TreeEvent, ok bool) {
 
 // describe adds what a run of a session says in every event.
 func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run, of *tree.Past) {
-	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
+	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label(), r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
 	e.Status, e.Model = Status(of.State), t.Model(r)
 	if of.Answer != nil && of.Answer.Model != "" {
 		e.Model = string(of.Answer.Model)
@@ -244,7 +244,7 @@ func (e *TreeEvent) describeFact(t *tree.Tree, r *tree.Run, of *tree.Past, f *tr
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
-			e.Whole, e.Model = f.Answer.Whole, cmp.Or(string(f.Answer.Model), e.Model)
+			e.Whole, e.Model = f.Answer.Whole(), cmp.Or(string(f.Answer.Model), e.Model)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
@@ -252,7 +252,7 @@ func (e *TreeEvent) describeFact(t *tree.Tree, r *tree.Run, of *tree.Past, f *tr
 		}
 		e.Status, e.Error, e.Usage = Status(f.State), string(of.Reason), usageOf(of.Usage)
 		if of.Answer != nil {
-			e.Text, e.Whole = string(of.Answer.Text), of.Answer.Whole
+			e.Text, e.Whole = string(of.Answer.Text), of.Answer.Whole()
 		}
 	default: // the status says all
 	}

@@ -182,7 +182,7 @@ func (j *watchedJournal) Append(
 				j.w.durable[fmt.Sprintf("%s %v", f.Run, f.Kind)] = true
 			}
 			if f.Kind == tree.Admitted {
-				j.w.extras[f.Run] = string(f.Spec.Extra)
+				j.w.extras[f.Run] = string(f.Spec.Extra())
 			}
 		}
 	}

@@ -156,7 +156,7 @@ var errTidyExited = errors.New("spawn: Config.Tidy ended its goroutine")
 // Tidy implements owner.Executor.
 func (sh *treeShell) Tidy(r *tree.Run) {
 	q := TidyRequest{
-		Root: sh.owner.Root(), Session: r.Key(), Extra: r.Spec.Extra, Delete: r.Spec.Delete,
+		Root: sh.owner.Root(), Session: r.Key(), Extra: r.Spec.Extra(), Delete: r.Spec.Delete,
 	}
 	sh.beside(sh.hold(), func(ctx context.Context, may error) {
 		if may != nil {

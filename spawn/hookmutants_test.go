@@ -38,7 +38,7 @@ var hookMutants = []mutant{
 	},
 	{
 		"hooks: a run that a hook is to hear of is kept", "internal/tree/restart.go",
-		"held: r.held + r.hooks,", "held: r.held,",
+		"held: int(r.held + r.hooks),", "held: int(r.held),",
 		"./internal/tree", "TestScenarios/hook$",
 	},
 	{

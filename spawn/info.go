@@ -51,7 +51,7 @@ func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 	info := RunInfo{
 		ID: RunID(s.ID), Key: s.Key, Root: root, Parent: s.Parent, SessionID: s.SessionID,
-		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Name: s.Name,
+		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label(), Name: s.Name(),
 		Task:   string(s.Task),
 		Status: Status(of.State), Error: reasonOf(of),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
@@ -69,7 +69,7 @@ func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 	if a := of.Answer; a != nil {
 		info.Result = resultOf(a)
 		if of.Cause == tree.AnswerRefused {
-			info.Refused = string(a.Refused)
+			info.Refused = string(a.Refused())
 		}
 		info.Model.Actual = string(a.Model)
 	}
@@ -168,7 +168,7 @@ func reasonOf(of *tree.Past) string {
 func resultOf(a *tree.Result) Result {
 	res := Result{
 		Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage),
-		Whole: a.Whole, WholeJSON: a.WholeJSON,
+		Whole: a.Whole(), WholeJSON: a.WholeJSON(),
 	}
 	if a.JSON != "" {
 		res.JSON = json.RawMessage(a.JSON)
@@ -205,7 +205,9 @@ func (s *Supervisor) answerOf(o TurnResult) tree.Result {
 		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice,
-		Refused: tree.Text(text.Bound(s.shown(o.Refused), maxRefused)),
+	}
+	if why := text.Bound(s.shown(o.Refused), maxRefused); why != "" {
+		a.Own().Refused = tree.Text(why)
 	}
 	for _, f := range o.Result.Files {
 		a.Files = append(a.Files, tree.File{
@@ -268,7 +270,7 @@ func inputOf(t *tree.Tree, to *tree.Run, in tree.Input) Input {
 	case in.Class == tree.Completion:
 		x.Completion = completionOf(t, c, in.RunID, to.Key())
 	case in.Class == tree.Milestone:
-		x.Label = cmp.Or(c.Spec.Label, string(c.Spec.Task))
+		x.Label = cmp.Or(c.Spec.Label(), string(c.Spec.Task))
 	}
 	return x
 }

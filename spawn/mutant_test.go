@@ -122,8 +122,8 @@ var shellMutants = []mutant{
 	},
 	{
 		"1.2 of a long text the tree keeps the beginning", "result.go",
-		"a.Whole, a.Text = f, tree.Text(strings.Clone(head))",
-		"a.Whole, a.Text = f, tree.Text(strings.Clone(head+string(a.Text)[len(head):]))",
+		"a.Own().Whole, a.Text = f, tree.Text(strings.Clone(head))",
+		"a.Own().Whole, a.Text = f, tree.Text(strings.Clone(head+string(a.Text)[len(head):]))",
 		".", "TestLongTextIsInAFile",
 	},
 	{

@@ -41,7 +41,7 @@ var nameMutants = []mutant{
 	},
 	{
 		"2 what comes back does not take a name", "internal/tree/archive.go",
-		"\ts.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name}] != nil\n", "",
+		"\ts.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name()}] != nil\n", "",
 		"./internal/tree", "TestScenarios/name_revive",
 	},
 	{

@@ -94,7 +94,7 @@ func (s *Supervisor) LabelOf(
 	found := false
 	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
 		if r := t.Run(key); r != nil {
-			label, found = r.Spec.Label, true
+			label, found = r.Spec.Label(), true
 		}
 	})
 	if err == nil && !found {

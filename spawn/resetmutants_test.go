@@ -54,7 +54,7 @@ var resetMutants = []mutant{
 	},
 	{
 		"1.11 a compaction says nothing to people", "internal/tree/reset.go",
-		"&Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}", "a", "./internal/tree", "TestScenarios/compaction$",
+		"f.Answer = a.usageAlone()", "f.Answer = a", "./internal/tree", "TestScenarios/compaction$",
 	},
 	{
 		"1.11 a compaction is cancelled before it begins", "internal/tree/decide.go",

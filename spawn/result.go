@@ -111,7 +111,7 @@ func (t *TurnInput) attribute(a *tree.Result, models []ModelUsage) {
 		return
 	}
 	for _, m := range list {
-		a.ByModel = append(a.ByModel, tree.ModelUsage{
+		a.Own().ByModel = append(a.ByModel(), tree.ModelUsage{
 			Model: tree.Text(m.Model), Usage: treeUsage(m.Usage),
 		})
 	}
@@ -185,12 +185,12 @@ func (sh *treeShell) spill(rt *runningTurn, a *tree.Result) {
 	if len(a.Text) > longResult {
 		if f, ok := sh.putLong(rt, string(a.Text)); ok {
 			head := secret.Cut(redactBy(sh.sup.cfg.Redact), string(a.Text), resultHead)
-			a.Whole, a.Text = f, tree.Text(strings.Clone(head))
+			a.Own().Whole, a.Text = f, tree.Text(strings.Clone(head))
 		}
 	}
 	if len(a.JSON) > longResult {
 		if f, ok := sh.putLong(rt, string(a.JSON)); ok {
-			a.WholeJSON, a.JSON = f, ""
+			a.Own().WholeJSON, a.JSON = f, ""
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	for above := r; !above.IsRoot(); above = above.Parent {
 		turn.Above = append(turn.Above, above.Spec.Parent)
 	}
-	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
+	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra()
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Compact, turn.Announces = r.Open.Compact, r.Open.Step
 	if people, to := r.AnswersPeople(); people {
@@ -101,7 +101,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if turn.rights.rules = t.Rules(); turn.rights.rules.Sandbox.Decide == nil {
 		turn.Authority = *t.Rights(r)
 	}
-	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders
+	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders()
 	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved, turn.model = t.Limited(r), r.Open.Reserve, t.Model(r)
 	if !r.IsRoot() {

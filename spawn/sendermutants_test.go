@@ -4,7 +4,7 @@ package spawn_test
 var senderMutants = []mutant{
 	{
 		"senders: a child works for those for whom the turn does", "internal/tree/rights.go",
-		"return policy.MergeSenders(parent.Senders, c.Senders)",
+		"return policy.MergeSenders(parent.Senders(), c.Senders)",
 		"return policy.MergeSenders(nil, c.Senders)", "./internal/tree", "TestSendersComeBack",
 	},
 	{
@@ -39,7 +39,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: what a tool returns of another session binds the turn", "internal/tree/apply.go",
-		"\t\tr.Senders = policy.MergeSenders(r.Senders, f.Senders)\n", "",
+		"\t\tr.setSenders(policy.MergeSenders(r.Senders(), f.Senders))\n", "",
 		"./internal/tree", "TestSendersOfWhatIsHeard",
 	},
 	{
@@ -69,7 +69,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: a wait is that of those for whom it began", "internal/tree/decide.go",
-		"\t\t\t\tjoin.Senders = r.Senders\n", "\t\t\t\tjoin.Senders = nil\n",
+		"\t\t\t\tjoin.Senders = r.Senders()\n", "\t\t\t\tjoin.Senders = nil\n",
 		"./internal/tree", "TestSendersOfAWait$",
 	},
 	{

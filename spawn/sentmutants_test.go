@@ -47,7 +47,7 @@ var sentMutants = []mutant{
 	},
 	{
 		"sent: it is for the people of its turn", "internal/tree/outbox.go",
-		"\tc.Senders = policy.MergeSenders(r.Senders, c.Senders)\n", "",
+		"\tc.Senders = policy.MergeSenders(r.Senders(), c.Senders)\n", "",
 		"./internal/tree", "TestScenarios/sent$",
 	},
 	{

@@ -77,10 +77,10 @@ func (s *Supervisor) statusOf(t *tree.Tree, r *tree.Run) SessionStatus {
 	if r.IsRoot() && status.Thinking == "" {
 		status.Thinking = s.cfg.Thinking
 	}
-	status.Senders = slices.Clone(r.Senders)
+	status.Senders = slices.Clone(r.Senders())
 	role := t.Authority(r).Role
 	for _, tool := range t.Otherwise(r) {
-		if v, ok := t.Rules().Withheld(t.Root().Key(), role, r.Senders, tool); ok {
+		if v, ok := t.Rules().Withheld(t.Root().Key(), role, r.Senders(), tool); ok {
 			status.Withheld = append(status.Withheld, v)
 		}
 	}

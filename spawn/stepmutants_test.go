@@ -89,13 +89,13 @@ var stepMutants = []mutant{
 	},
 	{
 		"announce steps: one that is cancelled does not stop the run", "internal/tree/step.go",
-		"r.Open, r.Grace, r.Active, r.TurnCancelled = nil, 0, f.At, false",
-		"r.Open, r.Grace, r.Active = nil, 0, f.At",
+		"r.Open, r.Active, r.TurnCancelled = nil, f.At, false",
+		"r.Open, r.Active = nil, f.At",
 		"./internal/tree", "TestScenarios/step$",
 	},
 	{
 		"announce steps: a message takes back what one has said", "internal/tree/apply.go",
-		"\tr.Announced = nil\n", "",
+		"\tr.setAnnounced(nil)\n", "",
 		"./internal/tree", "TestScenarios/step_input",
 	},
 	{

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/clone"
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -76,6 +78,8 @@ type Supervisor struct {
 
 	watchers    atomic.Pointer[[]*watcher] // of all trees; written under mu
 	watchBounds watchBounds
+
+	topGrants topGrants
 
 	ruling sync.Mutex // held by SetRules, so that the limits of the lane are those of the rules
 
@@ -145,6 +149,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Unbinds: cfg.Unbind != nil,
 			Ends:    cfg.Ended != nil, AskSpawns: cfg.Spawning != nil,
 			Tidies: cfg.Tidy != nil, StepTimeout: cfg.AnnounceTimeout,
+			TopGrant: s.topGrants.of,
 		},
 	}
 	if s.cluster != nil {
@@ -334,4 +339,29 @@ func (s *idSource) newID() string {
 		at = hex.AppendEncode(at, group)
 	}
 	return string(at)
+}
+
+// maxTopGrants is for how many agents topGrants has one. Keys of sessions may name agents that no
+// configuration has.
+const maxTopGrants = 256
+
+// topGrants has what the top-level sessions of each agent have. With it an idle chat takes 208
+// bytes less.
+type topGrants struct {
+	mu      sync.Mutex
+	byAgent map[string]*tree.Grant
+}
+
+func (g *topGrants) of(agent string) *tree.Grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known := g.byAgent[agent]; known != nil {
+		return known
+	}
+	agent = strings.Clone(agent) // it is a part of a key
+	grant := tree.NewTopGrant(agent)
+	if len(g.byAgent) < maxTopGrants {
+		few.Put(&g.byAgent, agent, grant)
+	}
+	return grant
 }

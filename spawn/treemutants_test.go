@@ -4,7 +4,7 @@ package spawn_test
 var treeMutants = []mutant{
 	{
 		"1.12 a run that has left is described", "internal/tree/apply.go",
-		"\tt.left = append(t.left, r)\n", "", ".", "TestRunThatHasLeftIsDescribed",
+		"\tw.left = append(w.left, r)\n", "", ".", "TestRunThatHasLeftIsDescribed",
 	},
 	{
 		"I1 what an interrupted turn was to read is not read", "internal/tree/apply.go",
@@ -141,7 +141,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"R3 times of two facts are not compared", "internal/tree/join.go",
-		"t.batches > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
+		"t.batches > r.Open.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",
@@ -181,7 +181,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"2.2 a run ends and stays so: the next one has its own state", "internal/tree/restart.go",
-		"r.Past = append(slices.Clip(r.Past), r.Present())", "r.Past = slices.Clip(r.Past)",
+		"past := append(slices.Clip(r.Past), r.Present())", "past := slices.Clip(r.Past)",
 		"./internal/tree", "TestScenarios/followup_completions",
 	},
 	{
@@ -390,11 +390,11 @@ var treeMutants = []mutant{
 	},
 	{
 		"A2 the outcome of a key outlives its run", "internal/tree/request.go",
-		"ref.spec, ref.end = &spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
+		"ref.spec, ref.end = spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
 	},
 	{
 		"A2 what is kept has no task", "internal/tree/request.go",
-		"\t\tspec.Task, spec.Extra = \"\", nil\n", "", ".", "TestOutcomeOfAKeyIsKept",
+		"\t\tspec.Task = \"\"\n", "", ".", "TestOutcomeOfAKeyIsKept",
 	},
 	{
 		"A3 the key is that of the newest attempt", "internal/tree/request.go",
@@ -424,7 +424,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I16 only what Apply does is folded", "internal/tree/settle.go",
-		"\t\tr.cascaded = true\n", "\t\tr.cascaded = true\n\t\tr.Reason += \".\"\n", "./internal/tree", "TestScenarios/stop",
+		"\t\tr.cascaded = true\n", "\t\tr.cascaded = true\n\t\tr.setReason(r.Reason + \".\")\n", "./internal/tree", "TestScenarios/stop",
 	},
 	{
 		"I17 an end waits for the descendants", "internal/tree/settle.go",
@@ -596,7 +596,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"the keys of models are not those of programs", "internal/tree/tree.go",
-		"{s.Parent, s.SpawnKey, s.ByModel}", "{s.Parent, s.SpawnKey, false}", "./internal/tree",
+		"{s.Parent, s.SpawnKey(), s.ByModel}", "{s.Parent, s.SpawnKey(), false}", "./internal/tree",
 		"TestScenarios/spawn_key_model",
 	},
 	{
@@ -676,7 +676,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"what a session keeps is of its conversation", "internal/tree/reset.go",
-		"\tr.Kept = \"\" // it was of the conversation before\n", "", "./internal/tree",
+		"\tr.setKept(\"\") // it was of the conversation before\n", "", "./internal/tree",
 		"TestScenarios/kept",
 	},
 	{
@@ -693,7 +693,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 to keep something is to do something", "internal/tree/apply.go",
-		"\t\tr.didWork, r.Kept = true, f.Text\n", "\t\tr.Kept = f.Text\n", "./internal/tree",
+		"\t\tr.didWork = true\n\t\tr.setKept(f.Text)\n", "\t\tr.setKept(f.Text)\n", "./internal/tree",
 		"TestScenarios/kept_untouched",
 	},
 	{
@@ -711,7 +711,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message without an answer is left to the next turn", "internal/tree/mail.go",
-		"if r.Asked = r.waiting(inbox, read, to); !root {", "if r.Asked = nil; !root {", "./internal/tree", "TestScenarios/asked",
+		"list := r.waiting(inbox, read, to)", "var list []Asked", "./internal/tree", "TestScenarios/asked",
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
@@ -744,7 +744,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"Usage of several models is told apart", "internal/tree/ledger.go",
-		"\tif len(a.ByModel) == 0 {\n", "\tif a.ByModel = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
+		"\tif len(a.ByModel()) == 0 {\n", "\tif a.ResultMore = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
 	},
 	{
 		"P32 a message that no run has read is new when it comes again",
@@ -758,7 +758,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"Usage the end of a turn is activity", "internal/tree/apply.go",
-		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
+		"r.Open, r.Active = nil, f.At", "r.Open = nil", ".", "TestSessionsByActivity",
 	},
 	{
 		"a wait ends while an archive is under way", "internal/tree/settle.go",

@@ -161,7 +161,7 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 			}
 			if r.Run != nil {
 				t.mu.Lock()
-				t.senders = r.Run.Senders
+				t.senders = r.Run.Senders()
 				t.mu.Unlock()
 			}
 		})
@@ -248,7 +248,7 @@ func (t *TurnInput) Hear(ctx context.Context, of ...policy.Sender) error {
 	}
 	err := t.do(ctx, tree.Hear{Senders: slices.Clone(of)}, func(_ *tree.Tree, r tree.Reply) {
 		t.mu.Lock()
-		t.senders = r.Run.Senders
+		t.senders = r.Run.Senders()
 		t.mu.Unlock()
 	})
 	return repeatable(err, repeatAsIs)

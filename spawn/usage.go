@@ -323,7 +323,7 @@ func sessionOf(t *tree.Tree, r *tree.Run, agentOf func(session.Key) string) Sess
 	s := r.Spec
 	info := SessionInfo{
 		Key: s.Key, SessionID: s.SessionID, Root: t.Root().Key(), Parent: s.Parent,
-		Depth: s.Depth, Agent: s.Agent, Run: RunID(r.RunID()), Label: s.Label,
+		Depth: s.Depth, Agent: s.Agent, Run: RunID(r.RunID()), Label: s.Label(),
 		Status: Status(r.State), Turns: int(r.Turns), Created: timeOf(s.Created),
 		LastActive: timeOf(r.LastActive()), Usage: usageOf(r.SessionUsage()),
 	}

@@ -519,11 +519,11 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.grant(p, r)
 	a.admitToRequest(p, r)
 	a.named(p, r)
-	if s.SpawnKey != "" {
-		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
+	if s.SpawnKey() != "" {
+		k := spawnKey{s.Parent, s.SpawnKey(), s.ByModel}
 		if old := a.keys[k]; old != nil && (!old.firstEnd.CutShort() || s.ByModel) &&
 			(old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
-			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
+			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey(), old.spec.Key)
 		}
 		a.keys[k] = r
 	}
@@ -551,7 +551,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 func (a *auditor) grant(p, r *run) {
 	s := r.spec
 	a.within(p, r)
-	r.worksFor(s.Senders)
+	r.worksFor(s.Senders())
 	if s.Asked != "" && s.Asked != s.Model && len(s.Warnings) == 0 {
 		a.fail(
 			r, "model", "%q was asked for, %q chosen, and nothing said about it", s.Asked, s.Model,

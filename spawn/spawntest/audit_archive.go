@@ -120,8 +120,8 @@ func (a *auditor) revival(f *tree.Fact) {
 	}
 	r.parent = p
 	p.children[f.Run], a.runs[f.Run] = r, r
-	if s.Spec.SpawnKey != "" {
-		a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey, s.Spec.ByModel}] = r
+	if s.Spec.SpawnKey() != "" {
+		a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey(), s.Spec.ByModel}] = r
 	}
 	delete(a.left, f.Run)
 }

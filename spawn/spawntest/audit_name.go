@@ -20,7 +20,7 @@ func (r *run) called(name string) *run {
 
 // named checks the name that a child of p is admitted with, and gives it to the child.
 func (a *auditor) named(p, r *run) {
-	if r.name = r.spec.Name; r.name == "" {
+	if r.name = r.spec.Name(); r.name == "" {
 		return
 	}
 	if !nameForm.MatchString(r.name) || r.name == "all" || r.name == "last" {
@@ -36,7 +36,7 @@ func (a *auditor) named(p, r *run) {
 
 // renamed checks that a session which comes back below p has its name, unless another has it.
 func (a *auditor) renamed(p, r *run, s *tree.RunState) {
-	if given := p.called(s.Spec.Name); s.Unnamed != (given != nil) {
+	if given := p.called(s.Spec.Name()); s.Unnamed != (given != nil) {
 		a.fail(r, "names", "it comes back, called %q", r.name)
 	}
 }

@@ -38,7 +38,7 @@ func TestAuditOfNames(t *testing.T) {
 	good := names(t)
 	require.NoError(t, spawntest.Audit(entriesOf(good)))
 	called := func(n int, name string) func(factList) factList {
-		return changeSpec(n, func(s *tree.Spec, _ *tree.Grant) { s.Name = name })
+		return changeSpec(n, func(s *tree.Spec, _ *tree.Grant) { s.SpecMore.Name = name })
 	}
 	image := func(k tree.Kind, n, run int, unnamed bool) func(factList) factList {
 		return changeFact(k, n, func(x *tree.Fact) {

@@ -23,13 +23,13 @@ func (r *run) keepAnswer(f *tree.Fact, toPeople bool) {
 		return
 	}
 	empty := x.Text == "" && x.JSON == "" && len(x.Files) == 0 && x.Fallback == "" &&
-		x.WholeJSON.IsZero()
+		x.WholeJSON().IsZero()
 	takes := !empty
 	if f.Flags&tree.FlagSilent != 0 {
 		takes = f.Flags&tree.FlagSkip != 0 || !r.answer.text
 	}
 	if takes || !r.answer.given {
-		r.answer.given, r.answer.text, r.answer.refused = true, x.Text != "", x.Refused != ""
+		r.answer.given, r.answer.text, r.answer.refused = true, x.Text != "", x.Refused() != ""
 	}
 }
 

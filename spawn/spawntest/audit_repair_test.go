@@ -22,7 +22,9 @@ func TestAuditOfRepairs(t *testing.T) {
 	}
 	for n := range uint32(3) {
 		commands = append(commands, tree.Granted{Run: a}, &tree.TurnDone{
-			Run: a, N: n + 1, Answer: &tree.Result{Text: "x", Refused: "bad"},
+			Run: a, N: n + 1, Answer: &tree.Result{
+				Text: "x", ResultMore: &tree.ResultMore{Refused: "bad"},
+			},
 		}, tree.Compact{})
 	}
 	for _, c := range commands {

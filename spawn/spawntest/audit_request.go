@@ -33,8 +33,8 @@ type part struct {
 // admitToRequest checks that a run belongs to the request of its parent, and counts what models
 // spawn.
 func (a *auditor) admitToRequest(p, r *run) {
-	if name := p.request(); p != a.root && r.spec.Request != "" && r.spec.Request != name {
-		a.fail(r, "requests", "it is of %q, its parent of %q", r.spec.Request, name)
+	if name := p.request(); p != a.root && r.spec.Request() != "" && r.spec.Request() != name {
+		a.fail(r, "requests", "it is of %q, its parent of %q", r.spec.Request(), name)
 	}
 	if r.spec.ByModel {
 		a.requests[r.request()]++
@@ -49,7 +49,7 @@ func (r *run) request() string {
 	if r.begin != nil {
 		return requestOf(r.begin.Request, r.begin.ID)
 	}
-	return requestOf(r.spec.Request, r.spec.ID)
+	return requestOf(r.spec.Request(), r.spec.ID)
 }
 
 // reads has the top-level session at the request of what a turn reads, up to an ordinal: of the
@@ -121,7 +121,7 @@ func partsOf(s *tree.RunState) (list []part) {
 	}
 	last := part{s.Request, s.Open.Reserve}
 	if !s.Spec.Parent.IsZero() {
-		last.request = requestOf(s.Spec.Request, s.Spec.ID)
+		last.request = requestOf(s.Spec.Request(), s.Spec.ID)
 		if s.Begin != nil {
 			last.request = requestOf(s.Begin.Request, s.Begin.ID)
 		}
@@ -170,7 +170,7 @@ func (a *auditor) sameCharges(m *tree.Image) {
 // begins, and of which it says nothing, that is what the run was charged.
 func (a *auditor) beginRequests(m *tree.Image) {
 	for _, r := range a.runs {
-		if r.parent != nil && r.spec.Request == "" && r.begin == nil {
+		if r.parent != nil && r.spec.Request() == "" && r.begin == nil {
 			a.charges[r.spec.ID] = r.charged
 		}
 	}

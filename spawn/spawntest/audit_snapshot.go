@@ -134,8 +134,8 @@ func describeState(s *tree.RunState) string {
 	if s.Begin != nil {
 		fmt.Fprintf(&b, " run=%s from=%s", s.Begin.ID, s.Begin.From)
 	}
-	if s.Spec.Name != "" && !s.Unnamed {
-		fmt.Fprintf(&b, " called=%s", s.Spec.Name)
+	if s.Spec.Name() != "" && !s.Unnamed {
+		fmt.Fprintf(&b, " called=%s", s.Spec.Name())
 	}
 	if s.Milestones != 0 {
 		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
@@ -187,7 +187,9 @@ func (r *run) describe() string {
 		Announce:   r.announce,
 		Repairs:    r.answer.repairs,
 		Begin:      r.begin,
-		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session, Name: r.name},
+		Spec: &tree.Spec{
+			Parent: r.spec.Parent, SessionID: r.session, SpecMore: &tree.SpecMore{Name: r.name},
+		},
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
@@ -235,7 +237,7 @@ func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
 	default:
 		return used, gone
 	}
-	r := tree.Run{RunState: *s}
+	r := tree.NewRun(*s)
 	r.Expenses(func(x tree.Expense, below bool) {
 		if below {
 			gone = gone.Add(usageOf(x.Usage))
@@ -276,14 +278,14 @@ func runOf(s *tree.RunState) *run {
 		r.wait = s.Join.At
 	}
 	if x := s.Answer; x != nil {
-		r.answer = answer{true, x.Text != "", x.Refused != "", s.Repairs}
+		r.answer = answer{true, x.Text != "", x.Refused() != "", s.Repairs}
 	}
 	if x := s.Announced; x != nil {
 		r.step = step{true, x.Silent}
 	}
 	r.leaving = leaving{begun: s.Archiving != 0, back: s.Archiving != 0, to: s.Discard}
 	if !s.Unnamed {
-		r.name = s.Spec.Name
+		r.name = s.Spec.Name()
 	}
 	r.beginsOf(s)
 	r.worksFor(s.Senders)
@@ -363,8 +365,8 @@ func (a *auditor) begin(m *tree.Image) {
 		} else {
 			a.fail(nil, "snapshot", "%q stands before its parent", s.Spec.Key)
 		}
-		if s.Spec.SpawnKey != "" {
-			a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey, s.Spec.ByModel}] = r
+		if s.Spec.SpawnKey() != "" {
+			a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey(), s.Spec.ByModel}] = r
 		}
 		a.runs[s.Spec.Key] = r
 	}

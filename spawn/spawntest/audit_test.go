@@ -158,7 +158,11 @@ func changeFact(k tree.Kind, n int, f func(*tree.Fact)) func(factList) factList 
 
 func changeSpec(n int, f func(*tree.Spec, *tree.Grant)) func(factList) factList {
 	return changeFact(tree.Admitted, n, func(x *tree.Fact) {
-		s, g := *x.Spec, *x.Spec.Grant
+		s, g, more := *x.Spec, *x.Spec.Grant, tree.SpecMore{}
+		if s.SpecMore != nil {
+			more = *s.SpecMore
+		}
+		s.SpecMore = &more
 		f(&s, &g)
 		s.Grant = &g
 		x.Spec = &s
@@ -199,7 +203,7 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 		}},
 		{"a run that was not admitted", "known runs", removeFact(tree.Admitted, 1)},
 		{"a run twice", "spawn key", repeatFact(tree.Admitted, 1)},
-		{"a spawn key twice", "spawn key", changeSpec(3, func(s *tree.Spec, _ *tree.Grant) { s.SpawnKey = "a" })},
+		{"a spawn key twice", "spawn key", changeSpec(3, func(s *tree.Spec, _ *tree.Grant) { s.SpecMore.SpawnKey = "a" })},
 		{"more tools", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) {
 			g.Tools = append(slices.Clone(g.Tools), "shell")
 		})},
@@ -257,7 +261,7 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 			i := nthOf(list, tree.StopRequested, 2)
 			s := *list[nthOf(list, tree.Admitted, 1)].Spec
 			g := *s.Grant
-			s.Grant, s.SpawnKey = &g, ""
+			s.Grant, s.SpecMore.SpawnKey = &g, ""
 			s.Parent, s.Key = list[i].Run, session.Must(list[i].Run.Child("main", "x"))
 			s.Depth = 2
 			return slices.Insert(list, i+1, tree.Fact{Kind: tree.Admitted, Run: s.Key, Spec: &s})
@@ -277,7 +281,8 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 				tree.Fact{Kind: tree.Deferred, Ord: 1}, tree.Fact{Kind: tree.Unsent, Ord: 1})
 		}},
 		{"usage of models that does not add up", "usage", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) {
-			f.Answer = &tree.Result{ByModel: []tree.ModelUsage{{Usage: tree.Usage{Input: 1}}}}
+			f.Answer = new(tree.Result)
+			f.Answer.Own().ByModel = []tree.ModelUsage{{Usage: tree.Usage{Input: 1}}}
 		})},
 		{"a message out of order", "ordinals", func(list factList) factList {
 			posted := tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User}

@@ -137,7 +137,7 @@ func (a *auditor) longResult(r *run, f *tree.Fact) {
 	if f.Answer == nil {
 		return
 	}
-	whole, wholeJSON := f.Answer.Whole, f.Answer.WholeJSON
+	whole, wholeJSON := f.Answer.Whole(), f.Answer.WholeJSON()
 	switch {
 	case !whole.IsZero() && whole.Validate() != nil,
 		!wholeJSON.IsZero() && wholeJSON.Validate() != nil:
@@ -350,7 +350,7 @@ func (a *auditor) used(r *run, f *tree.Fact) {
 	}
 	u := usageOf(f.Answer.Usage)
 	r.used = r.used.Add(u)
-	if models := f.Answer.ByModel; len(models) > 0 {
+	if models := f.Answer.ByModel(); len(models) > 0 {
 		var sum session.Usage
 		for _, m := range models {
 			sum = sum.Add(usageOf(m.Usage))

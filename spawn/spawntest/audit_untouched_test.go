@@ -45,8 +45,14 @@ func TestAuditOfUntouchedTurns(t *testing.T) {
 		}
 	}
 	child := &tree.Spec{
-		ID: "b", SessionID: "b", Key: session.Must(a.Child("main", "b")), Parent: a, Task: "y",
-		Created: 1, Request: "a", Grant: &tree.Grant{Depth: 2},
+		ID:        "b",
+		SessionID: "b",
+		Key:       session.Must(a.Child("main", "b")),
+		Parent:    a,
+		Task:      "y",
+		Created:   1,
+		Grant:     &tree.Grant{Depth: 2},
+		SpecMore:  &tree.SpecMore{Request: "a"},
 	}
 	for _, c := range []struct {
 		name, rule string

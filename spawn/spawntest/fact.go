@@ -171,7 +171,7 @@ func factOf(e session.Entry) (Fact, error) {
 		f.Cut = has(tree.FlagCut) || has(tree.FlagGivenUp)
 		f.Replied = has(tree.FlagReply)
 		if a := from.Answer; a != nil {
-			f.Files = named(a.Whole, a.WholeJSON)
+			f.Files = named(a.Whole(), a.WholeJSON())
 		}
 	case tree.Said:
 		f.Replied = has(tree.FlagReply)

@@ -44,7 +44,7 @@ func TestPauses(t *testing.T) {
 // owner that notes what it is granted.
 func pausingLane(t *testing.T, subagents, sessions int) (*Lane, laneOwner) {
 	l := NewLane(subagents, sessions)
-	l.Provider = func(r *tree.Run) string { return r.Spec.Label }
+	l.Provider = func(r *tree.Run) string { return r.Spec.Label() }
 	l.Open()
 	t.Cleanup(l.Close)
 	return l, newLaneOwner(l, "a")
@@ -234,7 +234,7 @@ func TestPausesOverRandomHistories(t *testing.T) {
 			runs := children(t, names...)
 			waiting, holding := map[*tree.Run]bool{}, []*tree.Run{}
 			paused := map[string]time.Time{}
-			isPaused := func(x *tree.Run) bool { return time.Now().Before(paused[x.Spec.Label]) }
+			isPaused := func(x *tree.Run) bool { return time.Now().Before(paused[x.Spec.Label()]) }
 			check := func() {
 				synctest.Wait()
 				for _, x := range o.granted() {

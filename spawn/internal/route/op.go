@@ -406,7 +406,7 @@ func (w Reply) Tree() tree.Reply {
 		Ref: w.Session, ID: w.ID, RunID: w.Run, Began: w.Began, Existing: w.Existing,
 	}
 	if w.SessionID != "" {
-		r.Run = &tree.Run{RunState: tree.RunState{Spec: &tree.Spec{SessionID: w.SessionID}}}
+		r.Run = tree.NewRun(tree.RunState{Spec: &tree.Spec{SessionID: w.SessionID}})
 	}
 	return r
 }

@@ -87,7 +87,8 @@ func (t *Tree) Apply(f *Fact) error {
 	case SetAside:
 		return r.applySetAside(f)
 	case RouteSet:
-		r.Route, r.Home = f.Route, nil
+		r.Route = f.Route
+		r.setHome(nil)
 	case Reset:
 		return t.applyReset(r, f)
 	case PutAway:
@@ -157,8 +158,10 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	case t.runs.Has(s.Key):
 		return &CorruptError{f.Kind, s.Key, "admitted twice"}
 	}
-	r := newRun(RunState{Spec: s, State: Queued, NextOrd: 1, Senders: s.Senders})
-	r.nUser = 1
+	r := &Run{
+		key: s.Key, Spec: s, State: Queued, NextOrd: 1, nUser: 1,
+		spent: &noSpent, rare: &noRare, talk: &noTalk,
+	}
 	parent.addChild(r)
 	parent.live++
 	parent.Spawned++
@@ -168,7 +171,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	t.live++
 	t.total++
 	t.admitRequest(r)
-	if s.SpawnKey != "" {
+	if s.SpawnKey() != "" {
 		few.Put(&t.spawned, keyOf(s), refOf(s))
 	}
 	t.giveName(r)
@@ -199,13 +202,13 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	first := r.Consumed + 1
 	r.Turns, r.Active = f.N, f.At
-	r.open = OpenTurn{
+	r.Open = t.newTurn()
+	*r.Open = OpenTurn{
 		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At, Compact: compact,
-		Empty: f.Ord < first && !compact && !step,
+		Empty: f.Ord < first && !compact && !step, startedIn: t.batches,
 	}
-	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
-	r.startedIn, r.didWork = t.batches, false
+	r.didWork, r.tidied = false, false
 	t.turns++
 	addCharge(r, f.Budget)
 	if compact {
@@ -216,7 +219,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		t.applyStepStarted(r, f)
 		return nil
 	}
-	r.Announced = nil
+	r.setAnnounced(nil)
 	wait := r.endedWait(f)
 	t.applyRoute(r, f.Ord)
 	if f.Route != nil {
@@ -233,12 +236,13 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		r.Waits = 0
 	}
 	if r.IsRoot() {
-		r.Milestones = 0
+		r.setMilestones(0)
 	}
 	r.consume(f.Ord)
 	switch j := r.Join; {
 	case wait != nil:
-		r.woke, r.Join = wait, nil
+		r.setWoke(wait)
+		r.Join = nil
 	case j != nil && j.At != nil && j.Ready(f.At):
 		passed := *j
 		passed.Passed = true
@@ -271,7 +275,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case TurnCancelled:
 		r.TurnCancelled = true
 		if r.Grace == 0 || f.Until < r.Grace {
-			r.Grace = f.Until
+			r.setGrace(f.Until)
 		}
 		t.armTimer(r)
 	case Reserved:
@@ -291,10 +295,11 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		r.didWork = true
 		return t.applyReported(r, f)
 	case Kept:
-		r.didWork, r.Kept = true, f.Text
+		r.didWork = true
+		r.setKept(f.Text)
 	case Heard:
 		r.didWork = r.didWork || r.IsRoot() // what repeats the turn is bound as it was
-		r.Senders = policy.MergeSenders(r.Senders, f.Senders)
+		r.setSenders(policy.MergeSenders(r.Senders(), f.Senders))
 	case TurnEnded:
 		compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
 		switch {
@@ -318,7 +323,9 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	open, inbox := r.Open, r.Inbox
 	people, aside := r.answersPeople(inbox, open.Through), r.asideOfRun(inbox, open.Through)
-	r.Open, r.Grace, r.Active = nil, 0, f.At
+	r.Open, r.Active = nil, f.At
+	r.setGrace(0)
+	t.spareTurn(open)
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
 	delete(t.reached, r)
@@ -352,7 +359,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		j := *f.Join
 		r.forgetWait()
 		if r.IsRoot() && len(j.Senders) == 0 { // an earlier library did not record them
-			j.Senders = r.Senders
+			j.Senders = r.Senders()
 		}
 		r.Join = &j
 		if j.ByModel {
@@ -363,7 +370,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	case people:
 		t.keepAsked(r, f, inbox, read)
 	case !r.inThread() && !r.waitsForPeople():
-		r.Asked = nil // r.Route may be that of something else from here on
+		r.setAsked(nil) // r.Route may be that of something else from here on
 	}
 	if r.State == Running {
 		if err := r.transition(next); err != nil {
@@ -378,13 +385,14 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 // turn that reads it repeats the one that is over, if that has read nothing.
 func (t *Tree) applyRead(r *Run, open *OpenTurn, f *Fact, read uint32) {
 	crashes := r.Crashes
-	r.Crashes, r.woke = nil, nil
+	r.setCrashes(nil)
+	r.setWoke(nil)
 	t.dropInputs(r, read)
 	r.setConsumed(read)
 	if read < open.Through {
 		r.Aside = open.Through
 		if f.State == Interrupted && !open.Shutdown {
-			r.Crashes = append(slices.Clip(crashes), open.Through)
+			r.setCrashes(append(slices.Clip(crashes), open.Through))
 		}
 	}
 	r.forgetSaid(open, read, read < min(open.First, open.Through))
@@ -399,16 +407,16 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	}
 	r.Retry = true
 	if !open.Shutdown {
-		r.Crashes = append(slices.Clip(r.Crashes), open.Through)
+		r.setCrashes(append(slices.Clip(r.Crashes), open.Through))
 	}
 	if f.Flags&FlagGivenUp == 0 {
 		r.waitAgain(open)
 	} else {
 		t.dropInputs(r, f.Ord)
 		r.setConsumed(max(r.Consumed, f.Ord))
-		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
+		r.setCrashes(slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
 			return through <= f.Ord
-		})
+		}))
 		r.Retry = open.Through > f.Ord
 		r.forgetSaid(open, min(f.Ord, open.Through), r.Retry)
 	}
@@ -459,7 +467,7 @@ func (t *Tree) applyAnswer(r *Run, f *Fact, aside bool) {
 // answers reports whether a result holds anything to announce.
 func (a *Result) answers() bool {
 	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" ||
-		!a.WholeJSON.IsZero()
+		!a.WholeJSON().IsZero()
 }
 
 func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
@@ -469,9 +477,10 @@ func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 	if err := r.transition(Stopping); err != nil {
 		return err
 	}
-	r.Cause, r.Reason, r.Quiet = f.Cause, f.Text, f.Flags&FlagQuiet != 0
+	r.Cause, r.Quiet = f.Cause, f.Flags&FlagQuiet != 0
+	r.setReason(f.Text)
 	if r.Open != nil && (r.Grace == 0 || f.Until < r.Grace) {
-		r.Grace = f.Until // CancelTurn may have set an earlier time
+		r.setGrace(f.Until) // CancelTurn may have set an earlier time
 	}
 	t.armTimer(r)
 	return nil
@@ -488,7 +497,8 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 		return err
 	}
 	p := r.Parent
-	r.Ended, r.Nonce, r.Join, r.Grace = f.At, f.Num, nil, 0
+	r.Ended, r.Nonce, r.Join, r.hastened = f.At, f.Num, nil, false
+	r.setGrace(0)
 	r.Waits, p.Waits = 0, 0
 	t.noteEnd(p, r)
 	p.live--
@@ -502,7 +512,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 			return err
 		}
 	}
-	r.Asked = nil
+	r.setAsked(nil)
 	t.forwardCompletions(r, f)
 	if f.Flags&FlagTell != 0 {
 		t.sendCompletion(r.Key(), r.runName(), f)
@@ -515,7 +525,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	}
 	to := t.requester(r)
 	if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {
-		p.Asked = nil
+		p.setAsked(nil)
 	}
 	t.armTimer(r)
 	t.touch(p)
@@ -531,8 +541,12 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 // applyRecovered makes a stopped top-level session usable again. Its unread completions and
 // milestones end with what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
-	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
-	r.Retry, r.Crashes, r.Waits, r.Asked = false, nil, 0, nil
+	r.State, r.Cause, r.Join = Waiting, NoCause, nil
+	r.Retry, r.Waits = false, 0
+	r.setGrace(0)
+	r.setReason("")
+	r.setCrashes(nil)
+	r.setAsked(nil)
 	r.cascaded, r.cancelled = false, false
 	rest := r.Inbox[:0:0]
 	for i := range r.Inbox {
@@ -566,7 +580,8 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	t.dropName(r)
 	delete(t.archiveRetries, r)
 	r.gone = true
-	t.left = append(t.left, r)
+	w := t.work()
+	w.left = append(w.left, r)
 	if t.lastFound == r {
 		t.lastFound = nil
 	}

@@ -77,14 +77,14 @@ func (t *Tree) settleEnded(r *Run) {
 	if r.Discard && r.isHeld() && t.outbox.blocked > 0 {
 		t.dismissBlocked(r)
 	}
-	if r.hastened != r.Ended && r.hastens() {
-		r.hastened = r.Ended // once: a run may have a great many children
+	if !r.hastened && r.hastens() {
+		r.hastened = true // once: a run may have a great many children
 		for c := r.firstChild; c != nil; c = c.nextSibling {
 			t.touch(c)
 		}
 	}
 	if t.mayTidy(r) {
-		r.tidied = r.Turns
+		r.tidied = true
 		t.addEffect(EffectTidy, r, 0)
 	}
 	if !t.mayArchive(r) || t.archiveAt(r) > t.now {
@@ -101,7 +101,7 @@ func (t *Tree) settleEnded(r *Run) {
 // mayTidy reports whether what was made for an ended run elsewhere may go, and this owner has not
 // said so yet. The end has arrived where it was to be told. An archive does it by itself.
 func (t *Tree) mayTidy(r *Run) bool {
-	return t.opt.Tidies && r.tidied != r.Turns && len(r.Spec.Extra) > 0 && !r.isHeld() &&
+	return t.opt.Tidies && r.Turns > 0 && !r.tidied && len(r.Spec.Extra()) > 0 && !r.isHeld() &&
 		r.Archiving == 0
 }
 
@@ -163,7 +163,7 @@ func (t *Tree) applyArchiveBegun(r *Run, f *Fact) error {
 	case r.isHeld() || len(r.Bound) > 0:
 		return &CorruptError{f.Kind, f.Run, "its end is not read, or a conversation is bound to it"}
 	}
-	r.Archiving = f.At
+	r.ownRare().Archiving = f.At
 	t.armTimer(r)
 	return nil
 }
@@ -270,10 +270,9 @@ func (t *Tree) newSessionID() string {
 // what it has used stays with its requester. Each attempt at an archive has the same record. It
 // shares nothing with the tree that changes.
 func (t *Tree) Record(r *Run) *Fact {
-	s := r.RunState
+	s := r.state()
 	s.Ledger, s.ArchiveFrom = nil, 0 // a clock that is set back moves that
 	s.Unnamed = false                // a spawn between two attempts would change that
-	s.own()
 	return &Fact{
 		Kind: Unarchived, At: r.Archiving, Run: r.key,
 		Image: &Image{Runs: []RunState{s}},
@@ -345,13 +344,13 @@ func (t *Tree) reviveForbidden(k, parent session.Key) error {
 // that is archived again has the same. Its spawn key and its name are its own unless another run
 // has got them meanwhile.
 func (t *Tree) revived(s RunState) RunState {
-	if ref, known := t.spawned[keyOf(s.Spec)]; known && s.Spec.SpawnKey != "" &&
+	if ref, known := t.spawned[keyOf(s.Spec)]; known && s.Spec.SpawnKey() != "" &&
 		ref.Run != s.Spec.Key && (ref.Until == 0 || ref.Until > t.now) {
-		spec := *s.Spec
-		spec.SpawnKey, spec.Digest = "", ""
-		s.Spec = &spec
+		more := *s.Spec.more()
+		more.SpawnKey, more.Digest = "", ""
+		s.Spec = s.Spec.with(more)
 	}
-	s.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name}] != nil
+	s.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name()}] != nil
 	s.Inbox, s.Open, s.Join, s.Bound, s.Ledger = nil, nil, nil, nil, new(Ledger)
 	return s
 }
@@ -376,11 +375,12 @@ func (t *Tree) applyRevival(f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, err.Error()}
 	}
 	p := t.find(s.Spec.Parent)
-	r := newRun(*s)
-	r.own()
+	own := *s
+	own.own()
+	r := NewRun(own)
 	p.addChild(r)
 	t.runs.Set(f.Run, r)
-	if s.Spec.SpawnKey != "" {
+	if s.Spec.SpawnKey() != "" {
 		few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))
 	}
 	if err := t.restoreName(r, f.Kind); err != nil {
@@ -404,7 +404,9 @@ func (t *Tree) applyUnarchived(f *Fact) error {
 	spec := *r.Spec
 	spec.Delete = false
 	r.Spec = &spec
-	r.Archiving, r.Discard, r.ArchiveFrom = 0, false, f.At
+	r.Discard = false
+	own := r.ownRare()
+	own.Archiving, own.ArchiveFrom = 0, f.At
 	t.armTimer(r)
 	t.touch(r)
 	return nil

@@ -210,7 +210,7 @@ func (t *Tree) settleBound(r *Run) {
 		})]
 		r.unbinding = true
 		t.unbinding = append(t.unbinding, r)
-		t.effects = append(t.effects, Effect{
+		t.effect(Effect{
 			Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route},
 			ID: string(t.unbinds(r, &c)),
 		})

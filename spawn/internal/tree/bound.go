@@ -25,7 +25,7 @@ type boundIndex struct {
 // index returns the index of r, which it makes at the first call.
 func (r *Run) index() *boundIndex {
 	if r.bound == nil {
-		r.bound = &boundIndex{no: make(map[session.Route]uint64, len(r.Bound))}
+		r.ownRare().bound = &boundIndex{no: make(map[session.Route]uint64, len(r.Bound))}
 		for i := range r.Bound {
 			r.bound.add(&r.Bound[i])
 		}
@@ -83,7 +83,7 @@ func (r *Run) boundBy(until int64) bool {
 
 // addBound adds a conversation to Bound, in place: an image has a copy.
 func (r *Run) addBound(c Conversation) {
-	r.Bound = append(r.Bound, c)
+	r.ownRare().Bound = append(r.Bound, c)
 	if r.bound != nil {
 		r.bound.add(&c)
 	}
@@ -92,13 +92,14 @@ func (r *Run) addBound(c Conversation) {
 // removeBound removes the conversation i of Bound, in place.
 func (r *Run) removeBound(i int) {
 	x, c := r.bound, r.Bound[i]
-	r.Bound = removeAt(r.Bound, i)
+	own := r.ownRare()
+	own.Bound = removeAt(r.Bound, i)
 	switch {
 	case len(r.Bound) == 0:
-		r.Bound, r.bound = nil, nil
+		own.Bound, own.bound = nil, nil
 	case x == nil:
 	case len(r.Bound) <= fewBound || len(x.no) != len(x.nos):
-		r.bound = nil
+		own.bound = nil
 	default:
 		delete(x.no, c.Route)
 		if x.nos = removeAt(x.nos, i); c.At <= x.until {
@@ -129,7 +130,7 @@ func (t *Tree) applyBound(r *Run, f *Fact) error {
 		at = max(at, sat.Add(r.Ended, 1)) // see closing; the clock may have been set back
 	}
 	r.addBound(Conversation{*f.Route, at})
-	r.hastened = 0
+	r.hastened = false
 	return nil
 }
 

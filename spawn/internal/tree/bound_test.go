@@ -20,7 +20,7 @@ func room(n int) session.Route { return session.Route{Channel: "discord", To: fm
 func TestBoundIndexAgreesWithTheList(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
-		r := newRun(RunState{Spec: &Spec{Key: top}})
+		r := NewRun(RunState{Spec: &Spec{Key: top}})
 		var want, kept, image []Conversation
 		most := 1 + rnd.IntN(5*fewBound)
 		for step := range 300 {
@@ -43,8 +43,7 @@ func TestBoundIndexAgreesWithTheList(t *testing.T) {
 				return c.At <= until
 			}), r.boundBy(until))
 			if step == 150 {
-				state := r.RunState
-				state.own()
+				state := r.state()
 				image, kept = state.Bound, slices.Clone(want)
 			}
 		}
@@ -57,8 +56,8 @@ func TestBoundIndexAgreesWithTheList(t *testing.T) {
 func TestWhatIsBoundAfterTheEndStays(t *testing.T) {
 	tr := New(top, &Options{Unbinds: true})
 	for _, n := range []int{2, 3 * fewBound} {
-		r := newRun(RunState{Spec: &Spec{Key: top}, State: OK, Turns: 1, Ended: 5})
-		r.Parent = newRun(RunState{Spec: &Spec{Key: top}})
+		r := NewRun(RunState{Spec: &Spec{Key: top}, State: OK, Turns: 1, Ended: 5})
+		r.Parent = NewRun(RunState{Spec: &Spec{Key: top}})
 		for i := range n {
 			r.addBound(Conversation{room(i), 6})
 		}
@@ -73,11 +72,12 @@ func TestWhatIsBoundAfterTheEndStays(t *testing.T) {
 // An image that another library made may have a conversation twice. The first one counts, and the
 // second one when the first has gone.
 func TestBoundTwiceInAnImage(t *testing.T) {
-	r := newRun(RunState{Spec: &Spec{Key: top}})
+	r := NewRun(RunState{Spec: &Spec{Key: top}})
 	for n := range 2 * fewBound {
-		r.Bound = append(r.Bound, Conversation{Route: room(n / 2)})
+		r.addBound(Conversation{Route: room(n / 2)})
 	}
-	r.Bound = append(r.Bound, Conversation{Route: room(0)}, Conversation{Route: room(99)})
+	r.addBound(Conversation{Route: room(0)})
+	r.addBound(Conversation{Route: room(99)})
 	for range 3 {
 		i := r.bindingOf(room(0))
 		require.GreaterOrEqual(t, i, 0)

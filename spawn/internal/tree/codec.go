@@ -149,14 +149,14 @@ func (j *Join) beyondVersion1() bool {
 }
 
 func (a *Result) beyondVersion1() bool {
-	return a != nil && (a.ReplyTo != "" || a.Voice || a.Refused != "" || len(a.ByModel) > 0 ||
-		!a.Whole.IsZero() || !a.WholeJSON.IsZero())
+	return a != nil && (a.ReplyTo != "" || a.Voice || a.Refused() != "" || len(a.ByModel()) > 0 ||
+		!a.Whole().IsZero() || !a.WholeJSON().IsZero())
 }
 
 func (s *Spec) beyondVersion1() bool {
-	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones ||
-		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name != "" ||
-		len(s.Senders) > 0)
+	return s != nil && (s.Digest() != "" || s.Request() != "" || s.ByModel || s.Milestones ||
+		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name() != "" ||
+		len(s.Senders()) > 0)
 }
 
 func (m *Image) beyondVersion1() bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -175,6 +176,104 @@ func TestCodecRoundTrip(t *testing.T) {
 	}
 }
 
+// The members of a specification are in the order in which earlier libraries wrote them, in a fact
+// of its own and in an image.
+func TestSpecIsWrittenInOrder(t *testing.T) {
+	type order struct {
+		ID         string          `json:"id"`
+		SessionID  string          `json:"sessionId"`
+		Key        session.Key     `json:"key"`
+		Parent     session.Key     `json:"parent"`
+		SpawnKey   string          `json:"spawnKey,omitempty"`
+		Digest     string          `json:"digest,omitempty"`
+		Request    string          `json:"request,omitempty"`
+		ByModel    bool            `json:"byModel,omitempty"`
+		Task       Text            `json:"task"`
+		Label      string          `json:"label,omitempty"`
+		Name       string          `json:"name,omitempty"`
+		Announce   bool            `json:"announce,omitempty"`
+		Milestones bool            `json:"milestones,omitempty"`
+		Thread     bool            `json:"thread,omitempty"`
+		Session    bool            `json:"session,omitempty"`
+		Delete     bool            `json:"delete,omitempty"`
+		Step       bool            `json:"step,omitempty"`
+		Update     bool            `json:"update,omitempty"`
+		Extra      []byte          `json:"extra,omitempty"`
+		Route      *session.Route  `json:"route,omitempty"`
+		Created    int64           `json:"created"`
+		Senders    []policy.Sender `json:"senders,omitempty"`
+		*Grant
+	}
+	r := filler{rand.New(rand.NewPCG(11, 12))}
+	for range 200 {
+		var was order
+		r.fill(reflect.ValueOf(&was).Elem())
+		want, err := json.Marshal(was)
+		require.NoError(t, err)
+		s := new(Spec)
+		require.NoError(t, json.Unmarshal(want, s))
+		got, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		image, err := json.Marshal(&Image{Runs: []RunState{{Spec: s}}})
+		require.NoError(t, err)
+		require.Contains(t, string(image), `{"spec":`+string(want))
+		got, err = s.appendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+}
+
+// The members of a Result are in the order in which earlier libraries wrote them.
+func TestResultIsWrittenInOrder(t *testing.T) {
+	type order struct {
+		Text      Text         `json:"text,omitempty"`
+		JSON      Text         `json:"json,omitempty"`
+		Files     []File       `json:"files,omitempty"`
+		Model     Text         `json:"model,omitempty"`
+		Usage     Usage        `json:"usage,omitzero"`
+		Fallback  Text         `json:"fallback,omitempty"`
+		Reply     Text         `json:"reply,omitempty"`
+		ReplyTo   Text         `json:"replyTo,omitempty"`
+		Voice     bool         `json:"voice,omitempty"`
+		Refused   Text         `json:"refused,omitempty"`
+		ByModel   []ModelUsage `json:"byModel,omitempty"`
+		Whole     session.File `json:"whole,omitzero"`
+		WholeJSON session.File `json:"wholeJSON,omitzero"`
+	}
+	r := filler{rand.New(rand.NewPCG(13, 14))}
+	for range 200 {
+		var was order
+		r.fill(reflect.ValueOf(&was).Elem())
+		want, err := json.Marshal(was)
+		require.NoError(t, err)
+		a := new(Result)
+		require.NoError(t, json.Unmarshal(want, a))
+		got, err := json.Marshal(a)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		got, err = a.appendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+	require.Zero(t, noResultMore)
+}
+
+// A specification is given what it has more of without a change of the one before.
+func TestSpecWithMore(t *testing.T) {
+	s := &Spec{ID: "a", Grant: &Grant{}}
+	require.Equal(t, *s, *s.with(SpecMore{}))
+	for _, m := range membersOf(reflect.TypeFor[SpecMore]()) {
+		var more SpecMore
+		m.set(reflect.ValueOf(&more).Elem())
+		own := s.with(more)
+		require.Equal(t, &more, own.SpecMore, m.path)
+		require.Nil(t, s.SpecMore)
+		require.Nil(t, own.with(SpecMore{}).SpecMore)
+	}
+	require.Zero(t, noSpecMore)
+}
+
 // What comes from a configuration may hold anything; a journal must stay one that can be read.
 func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
 	f := admitted(&Spec{
@@ -193,14 +292,14 @@ func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
 
 // BenchmarkAppendJSON writes what a child adds to its journal, by hand and by reflection.
 func BenchmarkAppendJSON(b *testing.B) {
-	r := &Run{RunState: RunState{Spec: &Spec{
+	r := NewRun(RunState{Spec: &Spec{
 		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da",
 		Key: session.Must(top.Child("main", "6f9619ff")), Parent: top,
 		Task: "count the files", Announce: true, Created: 1,
 		Grant: &Grant{
 			Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"read", "exec"},
 		},
-	}, Open: &OpenTurn{N: 1}}}
+	}, Open: &OpenTurn{N: 1}})
 	facts := []Fact{
 		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}),
 		turnEnded(3, r, OK, &Result{Text: "42 files"}, 0, 100, nil),

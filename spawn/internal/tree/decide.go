@@ -270,7 +270,7 @@ func (t *Tree) decideUntouched(r *Run) {
 // count.
 func (t *Tree) worksForInputs(r *Run) bool {
 	of := t.addReaders(nil, r, r.Consumed, r.Open.Through)
-	return slices.Equal(of, policy.MergeSenders(of, r.Senders))
+	return slices.Equal(of, policy.MergeSenders(of, r.Senders()))
 }
 
 // canBeUntouched reports whether the turn open of r has done nothing that another turn would do
@@ -451,17 +451,13 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 	if c.Key != "" {
 		digest = c.digest()
 	}
-	return &Spec{
-		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
-		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
-		Task:     c.Task,
-		Label:    text.Line(cmp.Or(c.Shown, c.Label)), // the digest has it as it was asked for
-		Name:     c.Name,
-		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update, Extra: c.Extra,
-		Route:  cmp.Or(c.Route, parent.Route, parent.ownRoute()),
+	spec := Spec{
+		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent,
+		ByModel: c.Request.ByModel, Task: c.Task,
+		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update,
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Step:    g.Announce == policy.AnnounceTurn,
-		Created: t.now, Senders: t.sendersOf(parent, c),
+		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.maxDepth(),
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
@@ -470,6 +466,12 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 			Budget: BudgetOf(g.Budget),
 		}),
 	}
+	return spec.with(SpecMore{
+		SpawnKey: c.Key, Digest: digest, Request: c.requestFor(parent),
+		Label: text.Line(cmp.Or(c.Shown, c.Label)), // the digest has it as it was asked for
+		Name:  c.Name, Extra: c.Extra, Senders: t.sendersOf(parent, c),
+		Route: cmp.Or(c.Route, parent.Route, parent.ownRoute()),
+	})
 }
 
 // decideGranted starts the turn that a run asked the lane for, or gives the slot back if the run no
@@ -559,7 +561,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, c.Yield) {
 			join = w
 			if join.At = r.waitsAt(); r.IsRoot() {
-				join.Senders = r.Senders
+				join.Senders = r.Senders()
 			}
 		}
 	}
@@ -635,12 +637,12 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		return t.decideSentInTurn(r, cmd)
 	case *Steer:
 		target = cmd.To
-		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)
+		cmd.Senders = policy.MergeSenders(r.Senders(), cmd.Senders)
 	case *Stop:
 		target = cmd.Run
 	case *Post:
 		target = cmd.To
-		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)
+		cmd.Senders = policy.MergeSenders(r.Senders(), cmd.Senders)
 	default:
 		return Reply{}, errors.New("spawn: a turn cannot give this command")
 	}

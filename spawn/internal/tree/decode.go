@@ -143,31 +143,37 @@ func (s *scanner) spec() *Spec {
 	spec := s.shared.specs.next()
 	var g Grant
 	granted := false
-	var id []byte
+	var id, sessionID []byte
+	more := func() *SpecMore {
+		if spec.SpecMore == nil {
+			spec.SpecMore = s.shared.mores.next()
+		}
+		return spec.SpecMore
+	}
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "id":
 			id = s.bytes()
 		case "sessionId":
-			spec.SessionID = s.string()
+			sessionID = s.bytes()
 		case "key":
 			spec.Key = s.key()
 		case "parent":
 			spec.Parent = s.key()
 		case "spawnKey":
-			spec.SpawnKey = s.string()
+			more().SpawnKey = s.string()
 		case "digest":
-			spec.Digest = s.string()
+			more().Digest = s.string()
 		case "request":
-			spec.Request = s.word()
+			more().Request = s.word()
 		case "byModel":
 			spec.ByModel = s.bool()
 		case "task":
 			spec.Task = s.text()
 		case "label":
-			spec.Label = s.string()
+			more().Label = s.string()
 		case "name":
-			spec.Name = s.string()
+			more().Name = s.string()
 		case "announce":
 			spec.Announce = s.bool()
 		case "milestones":
@@ -183,27 +189,32 @@ func (s *scanner) spec() *Spec {
 		case "update":
 			spec.Update = s.bool()
 		case "extra":
-			spec.Extra = s.base64()
+			more().Extra = s.base64()
 		case "route":
-			spec.Route = s.route()
+			more().Route = s.route()
 		case "created":
 			spec.Created = s.int64()
 		case "senders":
-			spec.Senders = scanList(s, (*scanner).policySender)
+			more().Senders = scanList(s, (*scanner).policySender)
 		default:
 			granted = true
 			s.grantPart(&g, name)
 		}
 	}
-	if k := spec.Key.String(); len(id) < len(k) && k[len(k)-len(id):] == string(id) {
-		spec.ID = k[len(k)-len(id):] // one string in memory for both
-	} else {
-		spec.ID = string(id)
-	}
+	spec.ID = endOf(spec.Key.String(), id)
+	spec.SessionID = endOf(spec.Key.String(), sessionID)
 	if granted {
 		spec.Grant = s.shared.grantOf(&g)
 	}
 	return spec
+}
+
+// endOf returns an id as a string, which is the end of s if s ends so: one in memory for both.
+func endOf(s string, id []byte) string {
+	if len(id) < len(s) && s[len(s)-len(id):] == string(id) {
+		return s[len(s)-len(id):]
+	}
+	return string(id)
 }
 
 // grantPart reads a member of the grant in a spec.
@@ -273,13 +284,13 @@ func (s *scanner) result() *Result {
 		case "voice":
 			a.Voice = s.bool()
 		case "refused":
-			a.Refused = s.text()
+			a.Own().Refused = s.text()
 		case "byModel":
-			a.ByModel = scanList(s, (*scanner).modelUsage)
+			a.Own().ByModel = scanList(s, (*scanner).modelUsage)
 		case "whole":
-			a.Whole = s.storedFile()
+			a.Own().Whole = s.storedFile()
 		case "wholeJSON":
-			a.WholeJSON = s.storedFile()
+			a.Own().WholeJSON = s.storedFile()
 		default:
 			s.fail()
 		}

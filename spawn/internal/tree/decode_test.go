@@ -85,9 +85,11 @@ func TestDecoderSharesWhatIsEqual(t *testing.T) {
 	var specs []*Spec
 	for _, id := range []string{"a", "b"} {
 		f := admitted(&Spec{
-			ID: id, Key: session.Must(top.Child("main", id)), Parent: top,
-			Route: &session.Route{Channel: "irc"},
-			Grant: &Grant{Agent: "main", Tools: []string{"read", "exec"}},
+			ID:       id,
+			Key:      session.Must(top.Child("main", id)),
+			Parent:   top,
+			Grant:    &Grant{Agent: "main", Tools: []string{"read", "exec"}},
+			SpecMore: &SpecMore{Route: &session.Route{Channel: "irc"}},
 		})
 		data, err := f.AppendJSON(nil)
 		require.NoError(t, err)
@@ -96,7 +98,7 @@ func TestDecoderSharesWhatIsEqual(t *testing.T) {
 		specs = append(specs, got.Spec)
 	}
 	require.Same(t, specs[0].Grant, specs[1].Grant)
-	require.Same(t, specs[0].Route, specs[1].Route)
+	require.Same(t, specs[0].Route(), specs[1].Route())
 	require.NotEqual(t, specs[0].ID, specs[1].ID)
 }
 
@@ -160,9 +162,12 @@ func TestDecoderReadsPartsOfAnImage(t *testing.T) {
 	image := &Image{}
 	for len(image.Runs) < 2_000 {
 		s := RunState{Spec: &Spec{
-			ID: "x", Key: session.Must(top.Child("main", "x")), Parent: top,
-			Task:  Text(strings.Repeat(string(betweenRuns)+"x", r.IntN(400))),
-			Label: `},{"spec":{`, Grant: &Grant{Agent: "main"},
+			ID:       "x",
+			Key:      session.Must(top.Child("main", "x")),
+			Parent:   top,
+			Task:     Text(strings.Repeat(string(betweenRuns)+"x", r.IntN(400))),
+			Grant:    &Grant{Agent: "main"},
+			SpecMore: &SpecMore{Label: `},{"spec":{`},
 		}}
 		image.Runs = append(image.Runs, s)
 	}

@@ -112,7 +112,7 @@ func (t *Tree) settleDeposits() {
 		w.dropping = true
 		t.setDeposit(d.Run, w)
 		t.archiving++
-		t.effects = append(t.effects, Effect{
+		t.effect(Effect{
 			Kind: EffectDrop, Run: t.root, Deposit: &DroppedDeposit{d, w.own},
 		})
 	}
@@ -153,7 +153,7 @@ func (t *Tree) applyDepositBegun(f *Fact) error {
 	case t.deposit(f.Run) >= 0:
 		return &CorruptError{f.Kind, f.Run, "it has begun before"}
 	}
-	t.root.Deposits = append(slices.Clip(t.root.Deposits), Deposit{f.Run, f.At})
+	t.root.ownRare().Deposits = append(slices.Clip(t.root.Deposits), Deposit{f.Run, f.At})
 	t.touch(t.root)
 	return nil
 }
@@ -177,9 +177,10 @@ func (t *Tree) endDeposit(k session.Key) {
 	}
 	delete(t.deposits, k)
 	// A new list: an image may share the old one.
-	t.root.Deposits = slices.Delete(slices.Clone(t.root.Deposits), i, i+1)
-	if len(t.root.Deposits) == 0 {
-		t.root.Deposits = nil
+	rest := slices.Delete(slices.Clone(t.root.Deposits), i, i+1)
+	if len(rest) == 0 {
+		rest = nil
 	}
+	t.root.ownRare().Deposits = rest
 	t.armTimer(t.root)
 }

@@ -245,8 +245,8 @@ func wordsOf(r *session.Route) string {
 func (l *factLine) admitted(s *Spec) {
 	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
 	fmt.Fprintf(&l.b, " as %v of %s", s.Role, word(s.Agent))
-	l.addIf(s.SpawnKey != "", "key %s", word(s.SpawnKey))
-	l.addIf(s.Name != "", "named %s", word(s.Name))
+	l.addIf(s.SpawnKey() != "", "key %s", word(s.SpawnKey()))
+	l.addIf(s.Name() != "", "named %s", word(s.Name()))
 	l.addIf(s.Model != "", "model %s", word(s.Model))
 	tools := make([]string, len(s.Tools))
 	for i, name := range s.Tools {
@@ -295,13 +295,13 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagReply != 0, "replies")
 	l.addIf(f.Elsewhere, "leaves what was asked elsewhere")
 	if a := f.Answer; a != nil {
-		l.addIf(!a.Whole.IsZero(), "of %s in a file",
-			text.Count(a.Whole.Size, "byte", "bytes"))
-		l.addIf(!a.WholeJSON.IsZero(), "JSON of %s in a file",
-			text.Count(a.WholeJSON.Size, "byte", "bytes"))
+		l.addIf(!a.Whole().IsZero(), "of %s in a file",
+			text.Count(a.Whole().Size, "byte", "bytes"))
+		l.addIf(!a.WholeJSON().IsZero(), "JSON of %s in a file",
+			text.Count(a.WholeJSON().Size, "byte", "bytes"))
 		l.addIf(a.ReplyTo != "", "to %s", quoteShort(a.ReplyTo))
 		l.addIf(a.Voice, "spoken")
-		l.addIf(a.Refused != "", "refused: %s", quoteShort(a.Refused))
+		l.addIf(a.Refused() != "", "refused: %s", quoteShort(a.Refused()))
 	}
 	if j := f.Join; j != nil {
 		l.add("waits for %s", text.Count(j.Left, "child", "children"))

@@ -112,8 +112,14 @@ func TestSpawnKeyOfVersion1(t *testing.T) {
 	for _, f := range []*Fact{
 		{Kind: Opened, Num: 1, At: s.now},
 		{Kind: Admitted, At: s.now, Run: key, Spec: &Spec{
-			ID: "a", SessionID: "s", Key: key, Parent: top, SpawnKey: "k", Task: "first", Created: s.now,
-			Grant: &Grant{Role: session.RoleLeaf},
+			ID:        "a",
+			SessionID: "s",
+			Key:       key,
+			Parent:    top,
+			Task:      "first",
+			Created:   s.now,
+			Grant:     &Grant{Role: session.RoleLeaf},
+			SpecMore:  &SpecMore{SpawnKey: "k"},
 		}},
 	} {
 		require.NoError(t, s.tree.Replay(f))

@@ -119,8 +119,8 @@ func (a *Result) checkJSON() error {
 		return nil
 	}
 	err := a.Usage.checkJSON()
-	for i := range a.ByModel {
-		err = cmp.Or(err, a.ByModel[i].checkJSON())
+	for i := range a.ByModel() {
+		err = cmp.Or(err, a.ByModel()[i].checkJSON())
 	}
 	return err
 }
@@ -148,19 +148,22 @@ func (u *Usage) checkJSON() error {
 	return nil
 }
 
+// MarshalJSON implements json.Marshaler: the order of members is that of earlier libraries.
+func (s *Spec) MarshalJSON() ([]byte, error) { return s.appendJSON(nil) }
+
 func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
-	start := len(b)
+	start, m := len(b), s.more()
 	b = appendString(appendName(b, "id"), s.ID)
 	b = appendString(appendName(b, "sessionId"), s.SessionID)
 	b = appendString(appendName(b, "key"), s.Key.String())
 	b = appendString(appendName(b, "parent"), s.Parent.String())
-	b = appendWord(b, "spawnKey", s.SpawnKey)
-	b = appendWord(b, "digest", s.Digest)
-	b = appendWord(b, "request", s.Request)
+	b = appendWord(b, "spawnKey", m.SpawnKey)
+	b = appendWord(b, "digest", m.Digest)
+	b = appendWord(b, "request", m.Request)
 	b = appendTrue(b, "byModel", s.ByModel)
 	b = s.Task.appendJSON(appendName(b, "task"))
-	b = appendWord(b, "label", s.Label)
-	b = appendWord(b, "name", s.Name)
+	b = appendWord(b, "label", m.Label)
+	b = appendWord(b, "name", m.Name)
 	b = appendTrue(b, "announce", s.Announce)
 	b = appendTrue(b, "milestones", s.Milestones)
 	b = appendTrue(b, "thread", s.Thread)
@@ -168,15 +171,15 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendTrue(b, "delete", s.Delete)
 	b = appendTrue(b, "step", s.Step)
 	b = appendTrue(b, "update", s.Update)
-	if len(s.Extra) > 0 {
-		b, err = appendValue(b, err, "extra", s.Extra)
+	if len(m.Extra) > 0 {
+		b, err = appendValue(b, err, "extra", m.Extra)
 	}
-	if s.Route != nil {
-		b, err = appendValue(b, err, "route", s.Route)
+	if m.Route != nil {
+		b, err = appendValue(b, err, "route", m.Route)
 	}
 	b = strconv.AppendInt(appendName(b, "created"), s.Created, 10)
-	if len(s.Senders) > 0 {
-		b, err = appendValue(b, err, "senders", s.Senders)
+	if len(m.Senders) > 0 {
+		b, err = appendValue(b, err, "senders", m.Senders)
 	}
 	if s.Grant != nil && err == nil {
 		b, err = s.Grant.appendFields(b)
@@ -220,15 +223,15 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
-	b = appendText(b, "refused", a.Refused)
-	if len(a.ByModel) > 0 {
-		b, err = appendValue(b, err, "byModel", a.ByModel)
+	b = appendText(b, "refused", a.Refused())
+	if len(a.ByModel()) > 0 {
+		b, err = appendValue(b, err, "byModel", a.ByModel())
 	}
-	if !a.Whole.IsZero() {
-		b, err = appendValue(b, err, "whole", a.Whole)
+	if !a.Whole().IsZero() {
+		b, err = appendValue(b, err, "whole", a.Whole())
 	}
-	if !a.WholeJSON.IsZero() {
-		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON)
+	if !a.WholeJSON().IsZero() {
+		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON())
 	}
 	return closeObject(b, start), err
 }

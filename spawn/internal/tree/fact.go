@@ -342,7 +342,7 @@ func (a *Result) bytes() int {
 		return 0
 	}
 	n := len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback) +
-		len(a.Refused)
+		len(a.Refused())
 	for i := range a.Files {
 		n += len(a.Files[i].Name) + len(a.Files[i].Path) + len(a.Files[i].MediaType)
 	}
@@ -353,7 +353,7 @@ func (a *Result) bytes() int {
 func (f *Fact) TextBytes() int {
 	n := len(f.Text) + f.Skills.bytes() + f.Mail.bytes()
 	if f.Spec != nil {
-		n += len(f.Spec.Task) + len(f.Spec.Extra)
+		n += len(f.Spec.Task) + len(f.Spec.Extra())
 	}
 	n += f.Answer.bytes()
 	if f.Image != nil {

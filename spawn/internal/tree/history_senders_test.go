@@ -48,7 +48,7 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 		f := &facts[i]
 		switch f.Kind { // the others are not about who speaks
 		case Admitted:
-			x.runs[runName{f.Run, ""}] = hasStranger(f.Spec.Senders)
+			x.runs[runName{f.Run, ""}] = hasStranger(f.Spec.Senders())
 			s, _ := c.(*Spawn)
 			above := x.turn[f.Spec.Parent] && s.Turn > 0
 			if p := d.tree.Run(f.Spec.Parent); !p.IsRoot() {
@@ -57,7 +57,7 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			bound := above || hasStranger(s.Senders)
 			if bound != x.runs[runName{f.Run, ""}] {
 				return fmt.Errorf("%s is spawned for a stranger: %v, recorded %v", f.Run, bound,
-					f.Spec.Senders)
+					f.Spec.Senders())
 			}
 			if bound && slices.Contains(slices.Concat(f.Spec.Tools, f.Spec.Delegable), ownersTool) {
 				return fmt.Errorf("%s is granted what is for owners alone", f.Run)
@@ -170,12 +170,12 @@ func (d *driver) checkRights() (err error) {
 		switch {
 		case err != nil:
 		case bound && (has || slices.Contains(d.tree.Rights(r).Delegable, ownersTool)):
-			err = fmt.Errorf("%s works for a stranger and has %q: %v", r.Key(), ownersTool, r.Senders)
-		case !bound && !r.IsRoot() && hasStranger(r.Senders):
-			err = fmt.Errorf("%s is kept to strangers who have said nothing: %v", r.Key(), r.Senders)
+			err = fmt.Errorf("%s works for a stranger and has %q: %v", r.Key(), ownersTool, r.Senders())
+		case !bound && !r.IsRoot() && hasStranger(r.Senders()):
+			err = fmt.Errorf("%s is kept to strangers who have said nothing: %v", r.Key(), r.Senders())
 		case bound || r.IsRoot() && r.Open == nil:
 		case slices.Contains(d.tree.Authority(r).Tools, ownersTool) != has:
-			err = fmt.Errorf("%s works for no stranger and lacks %q: %v", r.Key(), ownersTool, r.Senders)
+			err = fmt.Errorf("%s works for no stranger and lacks %q: %v", r.Key(), ownersTool, r.Senders())
 		}
 	})
 	return err
@@ -222,7 +222,7 @@ func TestSendersComeBack(t *testing.T) {
 	do(&TurnDone{Run: child, N: 1, Answer: &Result{Text: "c"}})
 	do(Granted{Run: top})
 	require.Equal(t, few, tools(top), "it reads what came of a stranger's wish")
-	require.True(t, hasStranger(s.tree.Root().Senders))
+	require.True(t, hasStranger(s.tree.Root().Senders()))
 
 	do(&TurnDone{Run: top, N: 3, Answer: &Result{Text: "d"}})
 	do(&Post{To: top, Text: "a job is done", From: child})
@@ -293,9 +293,9 @@ func TestSendersOfFollowUps(t *testing.T) {
 	run := func(n int, after []policy.Sender) {
 		do(Granted{Run: child})
 		do(&TurnDone{Run: child, N: uint32(n), Answer: &Result{Text: "c"}})
-		require.ElementsMatch(t, after, s.tree.Run(child).Senders)
+		require.ElementsMatch(t, after, s.tree.Run(child).Senders())
 		do(Granted{Run: top})
-		require.ElementsMatch(t, after, s.tree.Root().Senders, "the turn over its end")
+		require.ElementsMatch(t, after, s.tree.Root().Senders(), "the turn over its end")
 		want := few
 		if !hasStranger(after) {
 			want = all
@@ -337,9 +337,9 @@ func TestSendersOfManyFollowUps(t *testing.T) {
 		do(&Post{To: child, Text: "x", RunID: id(10 + n), Senders: []policy.Sender{who}})
 		do(Granted{Run: child})
 		do(&TurnDone{Run: child, N: uint32(n + 2), Answer: &Result{Text: "c"}})
-		require.LessOrEqual(t, len(s.tree.Run(child).Senders), policy.MaxSenders)
+		require.LessOrEqual(t, len(s.tree.Run(child).Senders()), policy.MaxSenders)
 	}
-	require.Contains(t, s.tree.Run(child).Senders, policy.Sender{ID: "*", Channel: "irc", Peer: "room"})
+	require.Contains(t, s.tree.Run(child).Senders(), policy.Sender{ID: "*", Channel: "irc", Peer: "room"})
 }
 
 // A run that an earlier library has begun works for whom that has recorded. The next follow-up
@@ -362,7 +362,7 @@ func TestSendersOfEarlierFollowUps(t *testing.T) {
 	})
 	f.Senders = ann
 	require.NoError(t, s.tree.Apply(&f))
-	require.Equal(t, ann, s.tree.Run(child).Senders, "as it meant then")
+	require.Equal(t, ann, s.tree.Run(child).Senders(), "as it meant then")
 	require.Equal(t, speakers(3), policy.MergeSenders(ann, bob))
 	require.ElementsMatch(t, speakers(3), s.tree.Run(child).everSenders())
 }
@@ -386,17 +386,17 @@ func TestSendersOfAWait(t *testing.T) {
 	})
 	do(&Post{To: top, Text: "and you?", Senders: ann})
 	do(Granted{Run: top})
-	require.Equal(t, ann, s.tree.Root().Senders, "it answers an owner meanwhile")
+	require.Equal(t, ann, s.tree.Root().Senders(), "it answers an owner meanwhile")
 	do(&TurnDone{Run: top, N: 2, Answer: &Result{Text: "b"}})
 	s.now += 2e9
 	do(Tick{})
 	do(Granted{Run: top})
 	require.NotNil(t, s.tree.Root().Open)
-	require.Equal(t, bob, s.tree.Root().Senders)
+	require.Equal(t, bob, s.tree.Root().Senders())
 	do(&Open{Writer: "w2"})
 	do(Granted{Run: top})
 	require.NotNil(t, s.tree.Root().Open)
-	require.Equal(t, bob, s.tree.Root().Senders)
+	require.Equal(t, bob, s.tree.Root().Senders())
 	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "c"}})
 }
 
@@ -418,12 +418,12 @@ func TestSendersOfAWaitThatEndsInACrash(t *testing.T) {
 	})
 	do(&Post{To: top, Text: "and you?", Senders: ann})
 	do(Granted{Run: top})
-	require.Equal(t, ann, s.tree.Root().Senders)
+	require.Equal(t, ann, s.tree.Root().Senders())
 	s.now += 2e9
 	do(&Open{Writer: "w2"})
 	do(Granted{Run: top})
 	require.NotNil(t, s.tree.Root().Open)
-	require.Equal(t, policy.MergeSenders(ann, bob), s.tree.Root().Senders)
+	require.Equal(t, policy.MergeSenders(ann, bob), s.tree.Root().Senders())
 }
 
 // So does a turn that reads what a turn had begun with which a person has cancelled and a crash has
@@ -447,14 +447,14 @@ func TestSendersOfATurnThatIsCancelledAndCutOff(t *testing.T) {
 	do(&TurnDone{Run: child, N: 1, Answer: &Result{Text: "found"}})
 	do(Granted{Run: top})
 	require.NotNil(t, s.tree.Root().Open)
-	require.Equal(t, bob, s.tree.Root().Senders)
+	require.Equal(t, bob, s.tree.Root().Senders())
 	do(CancelTurn{Run: top})
 	do(&Open{Writer: "w2"})
 	require.Nil(t, s.tree.Root().Open)
 	do(&Post{To: top, Text: "and now?", Senders: ann})
 	do(Granted{Run: top})
 	require.NotNil(t, s.tree.Root().Open)
-	require.Equal(t, policy.MergeSenders(bob, ann), s.tree.Root().Senders)
+	require.Equal(t, policy.MergeSenders(bob, ann), s.tree.Root().Senders())
 }
 
 // A completion that moves from the outbox to the inbox keeps its run, also where nothing else names
@@ -528,13 +528,13 @@ func TestSendersOfAMessageAreItsOwn(t *testing.T) {
 			do(&c.post)
 			require.Equal(t, c.recorded, s.tree.Root().Inbox[0].Senders)
 			do(Granted{Run: top})
-			require.Equal(t, c.people, s.tree.Root().Senders)
+			require.Equal(t, c.people, s.tree.Root().Senders())
 
 			old := s.tree.Image() // as an earlier library has written it
 			old.Runs[0].Inbox[0].Senders, old.Runs[0].Senders = c.recorded, nil
 			later := New(top, &s.opt)
 			require.NoError(t, later.Replay(&Fact{Kind: Snapshot, Image: old}))
-			require.Equal(t, c.people, later.Root().Senders)
+			require.Equal(t, c.people, later.Root().Senders())
 
 			answer, join := &Result{Text: "a"}, &Join{Until: s.now + 1}
 			f := turnEnded(s.now, s.tree.Root(), OK, answer, 0, 0, join)

@@ -186,13 +186,13 @@ func (d *driver) revive(how byte) error {
 		return nil // it was refused
 	}
 	s := &record.Image.Runs[0]
-	if r.Spec.SpawnKey != s.Spec.SpawnKey {
+	if r.Spec.SpawnKey() != s.Spec.SpawnKey() {
 		delete(d.records, k) // it has another one now
 	}
 	switch {
 	case r.State != s.State || r.Turns != s.Turns || r.NextOrd != s.NextOrd || r.Pos != s.Pos ||
-		len(r.Past) != len(s.Past) || r.RunID() != newRun(*s).RunID():
-		return fmt.Errorf("%s comes back as %+v, it was %+v", k, r.RunState, s)
+		len(r.Past) != len(s.Past) || r.RunID() != NewRun(*s).RunID():
+		return fmt.Errorf("%s comes back as %+v, it was %+v", k, r.state(), s)
 	case r.IsBack() || !r.leaves():
 		return fmt.Errorf("%s is back before its archive has been restored", k)
 	case how >= 128: // later, or after a crash
@@ -329,7 +329,7 @@ func (d *driver) checkSessions() (err error) {
 		if b := r.Begin; b != nil && r.Consumed > 0 && r.Consumed < b.Ord-1 {
 			fail(r, "it has read up to %d, and its run began with %d", r.Consumed, b.Ord)
 		}
-		if n := named[runName{r.Key(), r.runName()}]; n != r.held+r.hooks {
+		if n := named[runName{r.Key(), r.runName()}]; n != int(r.held+r.hooks) {
 			fail(r, "its run %q is named %d times, counted %d", r.runName(), n, r.held+r.hooks)
 		}
 		switch {

@@ -397,7 +397,7 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 	case 1:
 		answer.Model = Text("p/" + strconv.Itoa(int(how%3)))
 	case 2:
-		answer.ByModel = []ModelUsage{
+		answer.Own().ByModel = []ModelUsage{
 			{"p/1", Usage{Input: int64(say / 2)}}, {"", Usage{Input: int64(say - say/2)}},
 		}
 	}
@@ -419,7 +419,7 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 	case 4:
 		c.Answer.Reply = "hi"
 	case 6:
-		c.Answer.Refused = "not what was asked for"
+		c.Answer.Own().Refused = "not what was asked for"
 	case 7:
 		if say%2 == 0 {
 			c.Answer.Text = ""

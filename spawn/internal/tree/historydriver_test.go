@@ -154,7 +154,7 @@ func (d *driver) check() (err error) {
 		}
 		held := d.slots[r.Key()]
 		switch {
-		case below != r.live:
+		case below != r.Live():
 			fail(r, "%d live children, counted %d", below, r.live)
 		case terminal && (open || below > 0):
 			fail(r, "it has ended with a turn or a live child")
@@ -264,7 +264,7 @@ func (d *driver) work() (busy bool, err error) {
 		case r != nil && r.Open != nil:
 			answer := &Result{Text: "end"}
 			if r.Repairs > 0 { // what is refused twice is refused for good
-				answer.Refused = "not what was asked for"
+				answer.Own().Refused = "not what was asked for"
 			}
 			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: answer})
 		case d.restoring[k]:

@@ -17,7 +17,7 @@ func (t *Tree) tellHook(r *Run, f *Fact) {
 // holdEntry counts an entry of the outbox that names a run, or takes it off with -1. One for a hook
 // holds the archive of the run alone: its conversation is unbound when its end has arrived where it
 // was asked for.
-func (t *Tree) holdEntry(e *Entry, by int) {
+func (t *Tree) holdEntry(e *Entry, by int32) {
 	r := t.find(e.Run)
 	if r == nil || e.Reply || e.Event || e.Sends {
 		return

@@ -66,8 +66,7 @@ func (t *Tree) Image() *Image {
 		m.FirstSession = t.firstSession
 	}
 	t.Walk(func(r *Run) {
-		m.Runs = append(m.Runs, r.RunState)
-		m.Runs[len(m.Runs)-1].own()
+		m.Runs = append(m.Runs, r.state())
 	})
 	clocks := make(map[*queue]bool)
 	t.Outbox(func(e *Entry) {
@@ -108,6 +107,74 @@ func falseFirst(a, b bool) int {
 	return 1
 }
 
+// state returns the state of r, which shares with it only what never changes.
+func (r *Run) state() RunState {
+	s := RunState{
+		Spec: r.Spec, State: r.State, Cause: r.Cause, Reason: r.Reason, Silent: r.Silent,
+		TurnCancelled: r.TurnCancelled, Quiet: r.Quiet, Retry: r.Retry, Crashes: r.Crashes,
+		Open: r.Open, Turns: r.Turns, NextOrd: r.NextOrd, Consumed: r.Consumed, Aside: r.Aside,
+		Inbox: r.Inbox, Join: r.Join, Missed: r.Missed, Waits: r.Waits, Answer: r.Answer,
+		Usage: r.Usage, Charged: r.Charged, Route: r.Route, Pos: r.Pos, Started: r.Started,
+		Deadline: r.Deadline, Grace: r.Grace, Ended: r.Ended, ArchiveFrom: r.ArchiveFrom,
+		Nonce: r.Nonce, Siblings: r.Siblings, Spawned: r.Spawned, Request: r.Request,
+		Steers: r.Steers, Skills: r.Skills, Ledger: r.Ledger, Active: r.Active, Asked: r.Asked,
+		Said: r.Said, Home: r.Home, Former: r.Former, Deposits: r.Deposits,
+		Milestones: r.Milestones, Kept: r.Kept, Begin: r.Begin, Past: r.Past, Bound: r.Bound,
+		Archiving: r.Archiving, Announce: r.Announce, Discard: r.Discard, Repairs: r.Repairs,
+		Unnamed: r.Unnamed, Announced: r.Announced, Senders: r.Senders(),
+	}
+	s.own()
+	return s
+}
+
+// setState gives r a state, whose memory r takes over. What is derived from it, and what is
+// volatile, stays as it is, but for what rare and talk have of that.
+func (r *Run) setState(s *RunState) {
+	r.Spec, r.State, r.Cause, r.Silent = s.Spec, s.State, s.Cause, s.Silent
+	r.TurnCancelled, r.Quiet, r.Retry, r.Open = s.TurnCancelled, s.Quiet, s.Retry, s.Open
+	r.Turns, r.NextOrd, r.Consumed, r.Aside = s.Turns, s.NextOrd, s.Consumed, s.Aside
+	r.Inbox, r.Join, r.Waits, r.Answer = s.Inbox, s.Join, s.Waits, s.Answer
+	r.Charged, r.Route, r.Pos, r.Started = s.Charged, s.Route, s.Pos, s.Started
+	r.Deadline, r.Ended, r.Nonce = s.Deadline, s.Ended, s.Nonce
+	r.Siblings, r.Spawned, r.Skills = s.Siblings, s.Spawned, s.Skills
+	r.Active, r.Announce, r.Discard = s.Active, s.Announce, s.Discard
+	r.Repairs, r.Unnamed = s.Repairs, s.Unnamed
+	r.spent, r.rare, r.talk = &noSpent, &noRare, &noTalk
+	if s.Usage != (Usage{}) || s.Ledger != nil {
+		r.spent = &spent{Usage: s.Usage}
+		if s.Ledger != nil {
+			r.spent.room = *s.Ledger
+			r.spent.Ledger = &r.spent.room
+		}
+	}
+	if s.hasRare() {
+		r.rare = &rare{
+			Reason: s.Reason, Crashes: s.Crashes, Missed: s.Missed, Milestones: s.Milestones,
+			ArchiveFrom: s.ArchiveFrom, Archiving: s.Archiving, Grace: s.Grace,
+			Steers: s.Steers, Kept: s.Kept, Begin: s.Begin, Past: s.Past, Bound: s.Bound,
+			Announced: s.Announced, Deposits: s.Deposits,
+		}
+	}
+	if s.hasTalk() {
+		r.talk = &talk{
+			Request: s.Request, Asked: s.Asked, Said: s.Said, Home: s.Home, Former: s.Former,
+		}
+	}
+	r.setSenders(s.Senders)
+}
+
+func (s *RunState) hasRare() bool {
+	return s.Reason != "" || s.Crashes != nil || s.Missed != 0 || s.Milestones != 0 ||
+		s.ArchiveFrom != 0 || s.Archiving != 0 || s.Grace != 0 || s.Steers != nil ||
+		s.Kept != "" || s.Begin != nil || s.Past != nil || s.Bound != nil ||
+		s.Announced != nil || s.Deposits != nil
+}
+
+func (s *RunState) hasTalk() bool {
+	return s.Request != "" || s.Asked != nil || s.Said != nil || s.Home != nil ||
+		s.Former != nil
+}
+
 // own gives a copy of a state memory of its own for what facts change in place.
 func (s *RunState) own() {
 	s.Inbox = slices.Clone(s.Inbox)
@@ -118,6 +185,7 @@ func (s *RunState) own() {
 	}
 	if s.Open != nil {
 		o := *s.Open
+		o.startedIn = 0
 		s.Open = &o
 	}
 	if s.Spec.Parent.IsZero() { // applyOpened changes the specification of the top-level session
@@ -236,14 +304,19 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	case s.State >= states || s.Cause >= causes:
 		return &CorruptError{Snapshot, s.Spec.Key, "an unknown state or cause"}
 	}
-	r.RunState, r.key = *s, s.Spec.Key
-	r.own()
-	if r.WasAsked != nil { // without its conversation
-		r.Asked = []Asked{*r.WasAsked}
-		if r.WasAsked = nil; !top {
-			r.Asked[0].Route = r.Route
+	kept := *s
+	kept.own()
+	if kept.WasAsked != nil { // without its conversation
+		kept.Asked = []Asked{*kept.WasAsked}
+		if !top {
+			kept.Asked[0].Route = kept.Route
 		}
 	}
+	if shared := t.root.Spec.Grant; top && kept.Spec.Grant.equal(shared) {
+		kept.Spec.Grant = shared // own made the Spec
+	}
+	r.key = s.Spec.Key
+	r.setState(&kept)
 	for i := range r.Past {
 		r.Past[i].held, r.Past[i].keptRequest = 0, false
 	}
@@ -268,7 +341,7 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 			p.live++
 			t.live++
 		}
-		if s.Spec.SpawnKey != "" {
+		if s.Spec.SpawnKey() != "" {
 			few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))
 		}
 		if err := t.restoreName(r, Snapshot); err != nil {

@@ -107,14 +107,15 @@ func (r *Run) isElsewhere() bool {
 func (r *Run) turnTo(route *session.Route, apart, written bool) {
 	switch {
 	case apart && r.Home == nil:
-		if r.Home = new(session.Route); r.Route != nil {
-			r.Home = r.Route
+		if r.setHome(r.Route); r.Route == nil {
+			r.setHome(new(session.Route))
 		}
 	case !apart && r.Home != nil && (route != nil || written):
 		if route == nil && !r.Home.IsZero() {
 			route = r.Home
 		}
-		r.Route, r.Home = nil, nil
+		r.Route = nil
+		r.setHome(nil)
 	}
 	if route != nil {
 		r.Route = route
@@ -161,7 +162,7 @@ func (t *Tree) routeOf(r *Run, in *Input) *session.Route {
 	for c.Parent != nil && c.Parent != r && c.Below(r) {
 		c = c.Parent
 	}
-	return c.Spec.Route
+	return c.Spec.Route()
 }
 
 // applySetAside takes the unread inputs off the counts, so that they start no turn. They stay in
@@ -171,7 +172,8 @@ func (r *Run) applySetAside(f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside up to %d", f.Ord)}
 	}
 	r.consume(f.Ord)
-	r.Aside, r.Retry, r.Asked = f.Ord, false, nil
+	r.Aside, r.Retry = f.Ord, false
+	r.setAsked(nil)
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
 	}
@@ -253,7 +255,7 @@ func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
 // update has people told of the end of a run of r, which f records.
 func (t *Tree) update(r *Run, f *Fact) {
 	e := &Entry{
-		Run: r.key, RunID: r.runName(), To: r.Parent.key, Update: true, Route: r.Spec.Route,
+		Run: r.key, RunID: r.runName(), To: r.Parent.key, Update: true, Route: r.Spec.Route(),
 		Created: f.At, Due: f.At,
 	}
 	t.addEntry(e)
@@ -268,7 +270,7 @@ func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 		in := &r.Inbox[i]
 		if in.Class != Completion {
 			if in.Class == Control && !in.Repair {
-				r.Missed++
+				r.ownRare().Missed++
 			}
 			t.forgetUnread(r, in)
 			continue

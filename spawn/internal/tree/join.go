@@ -433,8 +433,8 @@ func (t *Tree) decideAnnounceRest(c AnnounceRest) (Reply, error) {
 		if !r.IsRoot() && !r.State.Terminal() && r.RunID() == c.Runs[i] {
 			t.announce(r)
 		}
-		stood := *r
-		stood.own()
+		stood, state := *r, r.state()
+		stood.setState(&state)
 		reply.Stood[i] = &stood
 	}
 	return reply, nil
@@ -470,7 +470,7 @@ func (t *Tree) missedEnd(r *Run, asked *Join) bool {
 // way. An end in the batch that started the turn is not one: c had ended when the Runner was
 // called. The times of the two do not matter, because the clock may be set back during a turn.
 func (t *Tree) noteEnd(r, c *Run) {
-	if r.Open != nil && t.batches > r.startedIn {
+	if r.Open != nil && t.batches > r.Open.startedIn {
 		t.noteEndOf(r, endNote{child: c, run: c.runName()})
 	}
 }

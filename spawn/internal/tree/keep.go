@@ -50,7 +50,7 @@ func (t *Tree) decideHear(r *Run, c Hear) (Reply, error) {
 	if err := t.opt.Limits.checkSenders(c.Senders); err != nil {
 		return Reply{}, err
 	}
-	if slices.Equal(policy.MergeSenders(r.Senders, c.Senders), r.Senders) {
+	if slices.Equal(policy.MergeSenders(r.Senders(), c.Senders), r.Senders()) {
 		return Reply{Run: r, Existing: true}, nil
 	}
 	t.emit(heard(t.now, r, c.Senders))

@@ -63,11 +63,13 @@ func nth(at int64, unit time.Duration) uint32 { return uint32(max(at, 0) / int64
 
 // recordUsage adds what a turn that ended at a time has used.
 func (r *Run) recordUsage(a *Result, at int64) {
-	r.Usage = r.Usage.add(a.Usage)
-	if len(a.ByModel) == 0 {
+	if a.Usage != (Usage{}) {
+		r.ownSpent().Usage = r.Usage.add(a.Usage)
+	}
+	if len(a.ByModel()) == 0 {
 		r.enterUsage(cmp.Or(a.Model, Text(r.Spec.Model)), at, a.Usage)
 	}
-	for _, m := range a.ByModel {
+	for _, m := range a.ByModel() {
 		r.enterUsage(m.Model, at, m.Usage)
 	}
 }
@@ -84,10 +86,11 @@ func (r *Run) enterUsage(model Text, at int64, u Usage) {
 
 // ownLedger returns the ledger of r, and makes it at the first call.
 func (r *Run) ownLedger() *Ledger {
-	if r.Ledger == nil {
-		r.Ledger = new(Ledger)
+	own := r.ownSpent()
+	if own.Ledger == nil {
+		own.Ledger = &own.room
 	}
-	return r.Ledger
+	return own.Ledger
 }
 
 // inheritUsage adds what c, which leaves the tree, and runs below it have used to what runs below r

@@ -13,8 +13,8 @@ import (
 // A run that reports another model for each call does not make a ledger grow without end, and
 // nothing of what it used is lost.
 func TestLedgerHasABoundForModels(t *testing.T) {
-	r := &Run{RunState: RunState{Spec: &Spec{Grant: &Grant{Agent: "main"}}}}
-	parent := &Run{RunState: RunState{Spec: &Spec{Grant: &Grant{Agent: "main"}}}}
+	r := NewRun(RunState{Spec: &Spec{Grant: &Grant{Agent: "main"}}})
+	parent := NewRun(RunState{Spec: &Spec{Grant: &Grant{Agent: "main"}}})
 	const calls = 3 * maxSeries
 	for i := range calls {
 		r.recordUsage(&Result{Model: Text(fmt.Sprint("p/", i)), Usage: Usage{Input: 1}}, int64(i))
@@ -72,7 +72,7 @@ func TestLedgerIsBoundedByTime(t *testing.T) {
 
 // Sums that are out of range stop at the largest number.
 func TestLedgerSaturates(t *testing.T) {
-	r := &Run{RunState: RunState{Spec: &Spec{Grant: &Grant{}}}}
+	r := NewRun(RunState{Spec: &Spec{Grant: &Grant{}}})
 	huge := Usage{
 		math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxFloat64,
 	}

@@ -258,7 +258,7 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 		Run: r.Key(), To: t.root.Key(), Reply: true, Failed: f.Kind != Said && f.State != OK,
 		Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
 		Interim: f.Kind == Said, Turn: r.Turns,
-		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At, Senders: r.Senders,
+		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At, Senders: r.Senders(),
 	}
 	switch {
 	case f.Kind == RunEnded:
@@ -275,14 +275,16 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 	if f.Flags&FlagReply != 0 {
 		t.addEntry(e)
 	}
-	t.spoken = append(t.spoken, e)
+	w := t.work()
+	w.spoken = append(w.spoken, e)
 }
 
 // TakeSpoken returns what the turns have told people in the batch that was taken last, in order,
 // also if nothing leaves through the outbox. The caller does not change it.
 func (t *Tree) TakeSpoken() []*Entry {
-	list := t.spoken
-	t.spoken = nil
+	w := t.work()
+	list := w.spoken
+	w.spoken = nil
 	return list
 }
 
@@ -295,19 +297,21 @@ func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
 	switch {
 	case f.Flags&FlagUntouched != 0, f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
 	case !r.owesAnswer() && (root || goesOn):
-		r.Asked = nil
+		r.setAsked(nil)
 	case t.speaks(r, f) || r.TurnCancelled,
 		root && (f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause):
 		to := r.audience(inbox, read, f.Elsewhere)
-		r.Asked = slices.DeleteFunc(slices.Clone(r.Asked), func(a Asked) bool { return to.has(&a) })
+		r.setAsked(slices.DeleteFunc(slices.Clone(r.Asked),
+			func(a Asked) bool { return to.has(&a) }))
 	default:
 		to := r.audience(inbox, read, f.Elsewhere)
-		if r.Asked = r.waiting(inbox, read, to); !root {
-			askedAt(&r.Asked, to.route)
+		list := r.waiting(inbox, read, to)
+		if !root {
+			askedAt(&list, to.route)
 		}
-		r.Asked = slices.DeleteFunc(r.Asked, func(a Asked) bool {
+		r.setAsked(slices.DeleteFunc(list, func(a Asked) bool {
 			return root && len(a.IDs) == 0 && len(a.Meta) == 0
-		})
+		}))
 	}
 }
 
@@ -480,7 +484,7 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 		e := &Entry{
 			Run: k, To: t.root.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
 			Text: said.Text, InReplyTo: asked.IDs, Meta: asked.Meta,
-			Senders: r.Senders,
+			Senders: r.Senders(),
 		}
 		if t.Answers(e, k, c) {
 			return e
@@ -519,7 +523,7 @@ func (r *Run) TalksAt() *session.Route {
 	case r.Open != nil && at != nil && r.bindingOf(*at) >= 0:
 		return at
 	default:
-		return cmp.Or(bound, at, r.Spec.Route)
+		return cmp.Or(bound, at, r.Spec.Route())
 	}
 }
 
@@ -649,15 +653,16 @@ func (r *Run) forgetSaid(open *OpenTurn, read uint32, repeats bool) {
 		s.Empty = s.Empty && !ended
 		kept = append(kept, s)
 	}
-	if r.Said = kept; len(kept) == 0 {
-		r.Said = nil
+	if len(kept) == 0 {
+		kept = nil
 	}
+	r.setSaid(kept)
 }
 
 // forgetWait forgets what was said in a turn that was to end the wait of r, which is given up.
 func (r *Run) forgetWait() {
 	if slices.ContainsFunc(r.Said, func(s Saying) bool { return s.Empty }) {
-		r.Said = slices.DeleteFunc(slices.Clone(r.Said), func(s Saying) bool { return s.Empty })
+		r.setSaid(slices.DeleteFunc(slices.Clone(r.Said), func(s Saying) bool { return s.Empty }))
 	}
 }
 
@@ -669,9 +674,9 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, "it answers one place, and so does every sub-agent"}
 	}
 	if !r.hasSaid(f.ID, f.Ord) { // an earlier library forgot it at the end of a wait
-		r.Said = append(slices.Clip(r.Said), Saying{
+		r.setSaid(append(slices.Clip(r.Said), Saying{
 			Num: f.Ord, ID: f.ID, Text: f.Answer.Reply, Empty: r.Open.Empty,
-		})
+		}))
 	}
 	t.speak(r, f, r.asking(r.Inbox, r.Open.Through,
 		r.audience(r.Inbox, r.Open.Through, f.Elsewhere)))

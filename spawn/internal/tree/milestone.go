@@ -68,7 +68,7 @@ func (t *Tree) applyReported(r *Run, f *Fact) error {
 	case f.Flags&FlagTell != 0 && r.IsRoot():
 		return &CorruptError{f.Kind, f.Run, "a top-level session has no requester to be told"}
 	}
-	r.Milestones = f.Ord
+	r.setMilestones(f.Ord)
 	if f.Flags&FlagTell != 0 {
 		t.postMilestone(r.Parent, f)
 	}

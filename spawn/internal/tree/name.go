@@ -83,7 +83,7 @@ func (r *Run) Name() string {
 	if r.Unnamed {
 		return ""
 	}
-	return r.Spec.Name
+	return r.Spec.Name()
 }
 
 // nameTaken returns an error if the name of a spawn is that of a child which has not ended.
@@ -99,10 +99,10 @@ func (t *Tree) nameTaken(c *Spawn) error {
 
 // giveName has a session that was admitted be the one that its name names.
 func (t *Tree) giveName(r *Run) {
-	if r.Spec.Name == "" {
+	if r.Spec.Name() == "" {
 		return
 	}
-	k := nameKey{r.Spec.Parent, r.Spec.Name}
+	k := nameKey{r.Spec.Parent, r.Spec.Name()}
 	if older := t.names[k]; older != nil {
 		older.Unnamed = true
 	}
@@ -115,7 +115,7 @@ func (t *Tree) restoreName(r *Run, kind Kind) error {
 	if r.Name() == "" {
 		return nil
 	}
-	k := nameKey{r.Spec.Parent, r.Spec.Name}
+	k := nameKey{r.Spec.Parent, r.Spec.Name()}
 	if t.names[k] != nil {
 		return &CorruptError{kind, r.Spec.Key, "its name is that of another session"}
 	}
@@ -126,6 +126,6 @@ func (t *Tree) restoreName(r *Run, kind Kind) error {
 // dropName forgets the name of a session that leaves the tree.
 func (t *Tree) dropName(r *Run) {
 	if r.Name() != "" {
-		delete(t.names, nameKey{r.Spec.Parent, r.Spec.Name})
+		delete(t.names, nameKey{r.Spec.Parent, r.Spec.Name()})
 	}
 }

@@ -319,7 +319,7 @@ func (t *Tree) recall(q *queue) {
 	if q.flying > 0 {
 		t.setFlying(q, 0)
 		to := q.to // the queue may be used again
-		t.effects = append(t.effects, Effect{Kind: EffectRecall, To: &to})
+		t.effect(Effect{Kind: EffectRecall, To: &to})
 	}
 }
 
@@ -360,7 +360,8 @@ func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 func (t *Tree) mark(q *queue) {
 	if !q.marked {
 		q.marked = true
-		t.dueQueues = append(t.dueQueues, q)
+		w := t.work()
+		w.dueQueues = append(w.dueQueues, q)
 	}
 }
 
@@ -658,7 +659,7 @@ func (t *Tree) decideSentInTurn(r *Run, c *SendOut) (Reply, error) {
 	if r.Open.Compact {
 		return Reply{}, fmt.Errorf("%w: turn %d of %q compacts", ErrStale, r.Open.N, r.key)
 	}
-	c.Senders = policy.MergeSenders(r.Senders, c.Senders)
+	c.Senders = policy.MergeSenders(r.Senders(), c.Senders)
 	return t.sendOut(r, r.Open.N, c)
 }
 

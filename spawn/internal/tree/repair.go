@@ -17,12 +17,12 @@ const MaxRepairs = 2
 
 // isRefused reports whether the run may not end with the answer that it has.
 func (r *Run) isRefused() bool {
-	return r.Answer != nil && r.Answer.Refused != "" && !r.inThread()
+	return r.Answer != nil && r.Answer.Refused() != "" && !r.inThread()
 }
 
 // settleRefused has a run that would end with an answer that was refused answer again, or fail.
 func (t *Tree) settleRefused(r *Run) {
-	why := r.Answer.Refused
+	why := r.Answer.Refused()
 	if r.Repairs < MaxRepairs {
 		f := posted(t.now, r, Control, "", why, session.Key{})
 		f.Flags |= FlagRepair

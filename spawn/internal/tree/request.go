@@ -56,7 +56,7 @@ func (r *Run) requestOf(run *Past) string {
 	if run.Begin != nil {
 		return cmp.Or(run.Begin.Request, run.Begin.ID)
 	}
-	return cmp.Or(r.Spec.Request, r.Spec.ID)
+	return cmp.Or(r.Spec.Request(), r.Spec.ID)
 }
 
 // OriginOf returns the Origin of spawns which a session that the caller runs makes in answer to the
@@ -103,7 +103,7 @@ func (r *Run) begunBy(b *Begin) bool {
 	if b != nil {
 		return b.Request == ""
 	}
-	return !r.IsRoot() && r.Spec.Request == ""
+	return !r.IsRoot() && r.Spec.Request() == ""
 }
 
 // keepBegun counts a run that begins a request, once, when there is something else of the request.
@@ -209,7 +209,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 	if name, begun, run := t.nextRequest(r, after, through, begins); name != requestOf(r) {
 		t.keepRequest(name, 1)
 		t.keepRequest(r.Request, -1)
-		r.Request = name
+		r.ownTalk().Request = name
 		if begun != nil {
 			t.keepBegunOf(begun, run)
 		}
@@ -429,17 +429,19 @@ func (t *Tree) spawnedBy(c *Spawn) (ref spawnRef, ok bool) {
 // model has spawned the key alone is kept, because the model was told of the end. A later attempt
 // under the same key has that for itself.
 func (t *Tree) keepOutcome(r *Run, at int64) {
-	if r.Spec.SpawnKey == "" || t.spawned[keyOf(r.Spec)].Run != r.key {
+	if r.Spec.SpawnKey() == "" || t.spawned[keyOf(r.Spec)].Run != r.key {
 		return
 	}
 	ref := refOf(r.Spec)
 	ref.Until = sat.Add(at, int64(KeyWindow))
 	if end, ok := r.RunOf(r.Spec.ID); ok && !r.Spec.ByModel {
-		spec := *r.Spec
-		spec.Task, spec.Extra = "", nil
-		spec.Name = "" // it names what is in the tree
+		more := *r.Spec.more()
+		more.Extra = nil
+		more.Name = "" // it names what is in the tree
+		spec := r.Spec.with(more)
+		spec.Task = ""
 		end.held, end.keptRequest = 0, false
-		ref.spec, ref.end = &spec, &end
+		ref.spec, ref.end = spec, &end
 	}
 	few.Put(&t.spawned, keyOf(r.Spec), ref)
 }
@@ -479,7 +481,7 @@ func (p *Past) CutShort() bool {
 func (t *Tree) reindexKey(k spawnKey) {
 	if p := t.find(k.parent); p != nil {
 		p.Children(func(c *Run) bool {
-			if c.Spec.SpawnKey != "" && keyOf(c.Spec) == k {
+			if c.Spec.SpawnKey() != "" && keyOf(c.Spec) == k {
 				few.Put(&t.spawned, k, refOf(c.Spec))
 			}
 			return true

@@ -11,7 +11,9 @@ import (
 // nothing takes no entry.
 func TestRequestsAreKeptByWhatBeginsThem(t *testing.T) {
 	begun := func(id string) *Run {
-		return &Run{RunState: RunState{Spec: &Spec{ID: id}}, Parent: new(Run)}
+		r := NewRun(RunState{Spec: &Spec{ID: id}})
+		r.Parent = NewRun(RunState{Spec: new(Spec)})
+		return r
 	}
 	tr := New(top, new(Options))
 	idle, busy := begun("idle"), begun("busy")
@@ -20,7 +22,8 @@ func TestRequestsAreKeptByWhatBeginsThem(t *testing.T) {
 	require.Zero(t, tr.requests.Len())
 
 	child := begun("child")
-	child.Parent, child.Spec.Request, child.Spec.ByModel = busy, "busy", true
+	child.Parent, child.Spec.ByModel = busy, true
+	child.Spec.SpecMore = &SpecMore{Request: "busy"}
 	tr.admitRequest(child)
 	require.Equal(t, requestCount{byModel: 1, present: 2}, tr.requests.Of("busy"))
 	require.Equal(t, 1, tr.requests.Len())

@@ -32,7 +32,7 @@ type wishes struct {
 // wish returns the wishes of r, for changes: most runs never have any.
 func (r *Run) wish() *wishes {
 	if r.wishes == nil {
-		r.wishes = new(wishes)
+		r.ownTalk().wishes = new(wishes)
 	}
 	return r.wishes
 }
@@ -52,7 +52,7 @@ func (e *ChildrenError) Error() string {
 // answerAll tells callers what their wishes have come to.
 func (t *Tree) answerAll(ids *[]string, err error) {
 	for _, id := range *ids {
-		t.effects = append(t.effects, Effect{Kind: EffectAnswer, ID: id, Err: err})
+		t.effect(Effect{Kind: EffectAnswer, ID: id, Err: err})
 	}
 	*ids = nil
 }
@@ -94,7 +94,7 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 		t.answerAll(&[]string{c.SessionID}, nil)
 		return Reply{Run: r, Existing: true}, nil
 	case r.live > 0 && r.Cause == NoCause:
-		return Reply{}, &ChildrenError{r.Key(), r.live}
+		return Reply{}, &ChildrenError{r.Key(), r.Live()}
 	}
 	r.wish().restart = append(r.wish().restart, c.SessionID)
 	if c.ID != "" {
@@ -123,7 +123,7 @@ func (t *Tree) settleRestart(r *Run) bool {
 	case (r.wishes == nil || len(r.wishes.restart) == 0) && !(r.IsRoot() && r.Discard):
 		return false
 	case r.live > 0:
-		t.answerAll(&r.wish().restart, &ChildrenError{r.Key(), r.live})
+		t.answerAll(&r.wish().restart, &ChildrenError{r.Key(), r.Live()})
 		r.wish().named = nil
 		return false
 	case r.Discard && len(r.Bound) > 0:
@@ -160,13 +160,13 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 	case f.ID == "" || f.ID == old || slices.ContainsFunc(r.Former, known):
 		return &CorruptError{f.Kind, f.Run, "it has had the session id " + text.Quote(f.ID)}
 	default:
-		r.Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})
+		r.ownTalk().Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})
 	}
 	spec := *r.Spec
 	spec.SessionID = f.ID
 	r.Spec = &spec
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
-	r.Kept = "" // it was of the conversation before
+	r.setKept("") // it was of the conversation before
 	r.Discard = false
 	if f.Begin != nil && f.Begin.ID != "" {
 		t.notePost(&Fact{At: f.At, Run: f.Run, ID: f.Begin.ID}, "")
@@ -224,8 +224,8 @@ func (t *Tree) applyPutAway(r *Run, f *Fact) error {
 		t.archiving--
 	}
 	delete(t.archiveRetries, r)
-	if r.Former = r.Former[1:]; len(r.Former) == 0 {
-		r.Former = nil
+	if r.ownTalk().Former = r.Former[1:]; len(r.Former) == 0 {
+		r.ownTalk().Former = nil
 	}
 	t.armTimer(r)
 	return nil
@@ -289,7 +289,7 @@ func (t *Tree) startCompaction(r *Run) bool {
 func (t *Tree) endCompaction(r *Run, c *TurnDone) {
 	f := turnEnded(t.now, r, OK, nil, FlagCompact, c.Pos, nil)
 	if a := c.Answer; a != nil {
-		f.Answer = &Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}
+		f.Answer = a.usageAlone()
 	}
 	var err error
 	switch {
@@ -310,7 +310,9 @@ func (t *Tree) endCompaction(r *Run, c *TurnDone) {
 // consumed, answered, or repeated after a crash.
 func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	open := r.Open
-	r.Open, r.Grace, r.Active = nil, 0, f.At
+	r.Open, r.Active = nil, f.At
+	r.setGrace(0)
+	t.spareTurn(open)
 	delete(t.endedInTurn, r)
 	delete(t.reached, r)
 	t.turns--

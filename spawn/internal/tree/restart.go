@@ -119,8 +119,8 @@ func (r *Run) Present() Past {
 		Missed: r.Missed,
 		Quiet:  r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
 		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
-		Ended: r.Ended, Announced: r.Announced, Senders: r.Senders,
-		held: r.held + r.hooks, keptRequest: r.keptRequest,
+		Ended: r.Ended, Announced: r.Announced, Senders: r.Senders(),
+		held: int(r.held + r.hooks), keptRequest: r.keptRequest,
 	}
 }
 
@@ -155,12 +155,15 @@ func (t *Tree) RunAt(r *Run, facts []Fact, i int) Past {
 			later++
 		}
 	}
-	for j := len(t.followed) - 1; later > 0 && j >= 0; j-- {
-		if t.followed[j].session != r {
+	for _, x := range slices.Backward(t.work().followed) {
+		if later == 0 {
+			break
+		}
+		if x.session != r {
 			continue
 		}
 		if later--; later == 0 {
-			return t.followed[j].run
+			return x.run
 		}
 	}
 	return r.Present()
@@ -214,8 +217,8 @@ func (r *Run) RunOfTurn(n uint32) Past {
 
 // Followed calls f with each run that the last batch has followed by another.
 func (t *Tree) Followed(f func(r *Run, of Past)) {
-	for i := range t.followed {
-		f(t.followed[i].session, t.followed[i].run)
+	for _, x := range t.work().followed {
+		f(x.session, x.run)
 	}
 }
 
@@ -269,14 +272,14 @@ func (t *Tree) Requester(r *Run) *Run {
 
 // hold counts something that names a run of r, which may be nil, or takes it off with -1. A run
 // that nothing names any more may be forgotten, or archived.
-func (t *Tree) hold(r *Run, name string, by int) {
+func (t *Tree) hold(r *Run, name string, by int32) {
 	if r == nil {
 		return
 	}
 	if name == r.runName() {
 		r.held += by
 	} else if i := r.pastIndex(name); i >= 0 {
-		r.Past[i].held += by
+		r.Past[i].held += int(by)
 		if by < 0 {
 			t.prunePast(r)
 		}
@@ -285,7 +288,7 @@ func (t *Tree) hold(r *Run, name string, by int) {
 		t.armTimer(r)
 		t.touch(r)
 	} else {
-		r.hastened = 0
+		r.hastened = false
 	}
 }
 
@@ -311,7 +314,7 @@ func (t *Tree) prunePast(r *Run) {
 		t.leaveRequestOf(r, &p)
 	}
 	if len(kept) < len(r.Past) {
-		r.Past = kept
+		r.ownRare().Past = kept
 	}
 }
 
@@ -442,10 +445,11 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	if r.taskUnread() {
 		consumed = 0
 	}
-	t.followed = append(t.followed, follow{r, r.Present()})
-	r.Past = append(slices.Clip(r.Past), r.Present())
-	r.RunState = RunState{
-		Spec: r.Spec, State: Queued, Begin: b, Past: r.Past, Bound: r.Bound, Discard: r.Discard,
+	w := t.work()
+	w.followed = append(w.followed, follow{r, r.Present()})
+	past := append(slices.Clip(r.Past), r.Present())
+	r.setState(&RunState{
+		Spec: r.Spec, State: Queued, Begin: b, Past: past, Bound: r.Bound, Discard: r.Discard,
 		Turns: r.Turns, NextOrd: f.Ord, Consumed: consumed,
 		Inbox: []Input{{
 			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
@@ -453,12 +457,12 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
 		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed, Senders: f.Senders,
-	}
+	})
 	if consumed == 0 {
-		r.Senders = policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders)
+		r.setSenders(policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders))
 	}
 	r.held, r.hooks, r.keptRequest = 0, 0, false
-	r.startedIn, r.woke, r.rights = 0, nil, nil
+	r.rights = nil
 	r.cancelled, r.cascaded = false, false // the lane may still have been asked for a slot
 	r.recount()
 	delete(t.archiveRetries, r)

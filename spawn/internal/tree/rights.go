@@ -33,12 +33,12 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 		a := t.authorityUnder(&rules, r)
 		return &a
 	}
-	if older := r.prevSibling; older != nil && older.rights != nil && older.likeFor(r) {
+	if older := r.older(); older != nil && older.rights != nil && older.likeFor(r) {
 		r.rights = older.rights // the runs of one fan-out share it
 		return r.rights
 	}
 	a := t.authorityUnder(t.rules, r)
-	if older := r.prevSibling; older != nil && older.rights != nil &&
+	if older := r.older(); older != nil && older.rights != nil &&
 		sameAuthority(older.rights, &a) {
 		r.rights = older.rights
 	} else {
@@ -52,10 +52,10 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 // Authority, within what the least of them may. The caller must not change it.
 func (t *Tree) Rights(r *Run) *policy.Authority {
 	a := t.Authority(r)
-	if t.rules == nil || !t.rules.BindsSenders() || len(r.Senders) == 0 && !r.IsRoot() {
+	if t.rules == nil || !t.rules.BindsSenders() || len(r.Senders()) == 0 && !r.IsRoot() {
 		return a
 	}
-	bound := t.rules.ForSenders(*a, t.root.key, r.Senders)
+	bound := t.rules.ForSenders(*a, t.root.key, r.Senders())
 	return &bound
 }
 
@@ -94,14 +94,14 @@ func (t *Tree) sendersOf(parent *Run, c *Spawn) []policy.Sender {
 	if parent.IsRoot() && c.Turn == 0 {
 		return policy.MergeSenders(nil, c.Senders)
 	}
-	return policy.MergeSenders(parent.Senders, c.Senders)
+	return policy.MergeSenders(parent.Senders(), c.Senders)
 }
 
 // everSenders returns the people for whom a sub-agent has worked in all its runs. Each run counts
 // those of the runs before it, but for one that an earlier library has begun: of such runs those
 // count that are kept, the first and the last one among them.
 func (r *Run) everSenders() []policy.Sender {
-	all := r.Senders
+	all := r.Senders()
 	for i := range r.Past {
 		all = policy.MergeSenders(all, r.Past[i].Senders)
 	}
@@ -117,12 +117,12 @@ func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, wait *Joi
 	var all []policy.Sender
 	repeats := r.Retry || len(r.Crashes) > 0
 	if !r.IsRoot() || !begins || repeats { // a turn that is repeated may have ended a wait
-		all = r.Senders
+		all = r.Senders()
 	}
 	if r.IsRoot() && wait != nil {
 		all = policy.MergeSenders(all, wait.Senders)
 	}
-	r.Senders = t.addReaders(all, r, after, through)
+	r.setSenders(t.addReaders(all, r, after, through))
 }
 
 // addReaders adds those for whom the inputs of r after one ordinal and up to another count.
@@ -200,13 +200,13 @@ func (f *Fact) dropSenders() {
 // nameReaders gives a turn under way, of an image in which an earlier library has recorded no
 // people, the people of the messages that it reads.
 func (r *Run) nameReaders() {
-	if r.Open == nil || len(r.Senders) > 0 {
+	if r.Open == nil || len(r.Senders()) > 0 {
 		return
 	}
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Class == User && in.Ord > r.Consumed && in.Ord <= r.Open.Through {
-			r.Senders = policy.MergeSenders(r.Senders, in.people(r.key))
+			r.setSenders(policy.MergeSenders(r.Senders(), in.people(r.key)))
 		}
 	}
 }
@@ -337,7 +337,7 @@ func (t *Tree) rulesFor(a *asker) *policy.Rules {
 func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) policy.Caller {
 	now := rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)
 	c := policy.Caller{
-		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
+		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.Live(),
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
 		Blocked: t.outbox.blocked, Budget: remaining(t.rules.Budget, t.root.Charged),
 		Thinking:  r.Spec.Thinking,

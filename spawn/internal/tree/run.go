@@ -16,29 +16,75 @@ type Spec struct {
 	SessionID string      `json:"sessionId"`
 	Key       session.Key `json:"key"`
 	Parent    session.Key `json:"parent"`
-	SpawnKey  string      `json:"spawnKey,omitempty"`
-	Digest    string      `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
-	Request   string      `json:"request,omitempty"` // see requestOf; empty: the run is its own
-	ByModel   bool        `json:"byModel,omitempty"` // it counts against the limit of its request
 	Task      Text        `json:"task"`
-	Label     string      `json:"label,omitempty"`
-	Name      string      `json:"name,omitempty"` // for the requester, see Run.Name
+	Created   int64       `json:"created"`           // Unix nanoseconds
+	ByModel   bool        `json:"byModel,omitempty"` // it counts against the limit of its request
 	Announce  bool        `json:"announce,omitempty"`
 	// Milestones says that the requester finds the milestones of the run in its inbox.
 	Milestones bool `json:"milestones,omitempty"`
 	// Thread says that a conversation was bound to the session at the spawn. With Session it stays
 	// bound when a run has ended: what is said there begins another run.
-	Thread  bool           `json:"thread,omitempty"`
-	Session bool           `json:"session,omitempty"`
-	Delete  bool           `json:"delete,omitempty"` // archived as soon as its end has arrived
-	Step    bool           `json:"step,omitempty"`   // its end is announced in a turn of its own
-	Update  bool           `json:"update,omitempty"` // its end is said to people, at its Route
-	Extra   []byte         `json:"extra,omitempty"`  // the caller's own, kept and not read
-	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering, or asked for
-	Created int64          `json:"created"`          // Unix nanoseconds
+	Thread    bool `json:"thread,omitempty"`
+	Session   bool `json:"session,omitempty"`
+	Delete    bool `json:"delete,omitempty"` // archived as soon as its end has arrived
+	Step      bool `json:"step,omitempty"`   // its end is announced in a turn of its own
+	Update    bool `json:"update,omitempty"` // its end is said to people, at its Route
+	*SpecMore      // nil: it has nothing of that; Spec has methods that read it
+	*Grant
+}
+
+// SpecMore is what most specifications that a program makes have nothing of, nor has that of a
+// top-level session. It never changes: runs that differ in it do not share it.
+type SpecMore struct {
+	SpawnKey string         `json:"spawnKey,omitempty"`
+	Digest   string         `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
+	Request  string         `json:"request,omitempty"` // see requestOf; empty: the run is its own
+	Label    string         `json:"label,omitempty"`
+	Name     string         `json:"name,omitempty"`  // for the requester, see Run.Name
+	Extra    []byte         `json:"extra,omitempty"` // the caller's own, kept and not read
+	Route    *session.Route `json:"route,omitempty"` // of what the requester answered, or asked for
 	// Senders are the people for whom the first run works from its beginning on.
 	Senders []policy.Sender `json:"senders,omitempty"`
-	*Grant
+}
+
+var noSpecMore SpecMore // nothing writes to it: the methods of Spec return copies
+
+func (s *Spec) more() *SpecMore {
+	if s.SpecMore == nil {
+		return &noSpecMore
+	}
+	return s.SpecMore
+}
+
+// The following methods return what SpecMore has, or zero values.
+
+func (s *Spec) SpawnKey() string         { return s.more().SpawnKey }
+func (s *Spec) Digest() string           { return s.more().Digest }
+func (s *Spec) Request() string          { return s.more().Request }
+func (s *Spec) Label() string            { return s.more().Label }
+func (s *Spec) Name() string             { return s.more().Name }
+func (s *Spec) Extra() []byte            { return s.more().Extra }
+func (s *Spec) Route() *session.Route    { return s.more().Route }
+func (s *Spec) Senders() []policy.Sender { return s.more().Senders }
+
+// with returns a copy of s that has more.
+func (s *Spec) with(more SpecMore) *Spec {
+	if more.isZero() {
+		own := *s
+		own.SpecMore = nil
+		return &own
+	}
+	own := &struct { // one allocation
+		Spec
+		more SpecMore
+	}{*s, more}
+	own.SpecMore = &own.more
+	return &own.Spec
+}
+
+func (m *SpecMore) isZero() bool {
+	return m.SpawnKey == "" && m.Digest == "" && m.Request == "" && m.Label == "" &&
+		m.Name == "" && len(m.Extra) == 0 && m.Route == nil && len(m.Senders) == 0
 }
 
 // A Grant is what policy gave a run. It never changes; runs that got the same share one.
@@ -78,7 +124,7 @@ func (g *Grant) equal(h *Grant) bool {
 // sharedGrant returns a pointer to g, or the grant of the youngest child of r if that is equal. So
 // the children of one fan-out share one grant.
 func (r *Run) sharedGrant(g Grant) *Grant {
-	if c := r.lastChild; c != nil && c.Spec.Grant.equal(&g) {
+	if c := r.lastChild(); c != nil && c.Spec.Grant.equal(&g) {
 		return c.Spec.Grant
 	}
 	own := new(Grant) // &g would move g to the heap even when it is shared
@@ -124,12 +170,51 @@ type Result struct {
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 	ReplyTo  Text   `json:"replyTo,omitempty"`  // the message that the Reply answers
 	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
-	Refused  Text   `json:"refused,omitempty"`  // why it is not a result of the run; see repair.go
-	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
-	ByModel []ModelUsage `json:"byModel,omitempty"`
+	// nil: it has nothing of that. Result has methods that read it.
+	*ResultMore
+}
 
+// ResultMore is what few results have. Its members are the last ones of a Result as JSON, as they
+// always were.
+type ResultMore struct {
+	Refused Text `json:"refused,omitempty"` // why it is not a result of the run; see repair.go
+	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
+	ByModel   []ModelUsage `json:"byModel,omitempty"`
 	Whole     session.File `json:"whole,omitzero"`
 	WholeJSON session.File `json:"wholeJSON,omitzero"`
+}
+
+var noResultMore ResultMore // nothing writes to it: the methods of Result return copies
+
+func (a *Result) more() *ResultMore {
+	if a.ResultMore == nil {
+		return &noResultMore
+	}
+	return a.ResultMore
+}
+
+// The following methods return what ResultMore has, or zero values.
+
+func (a *Result) Refused() Text           { return a.more().Refused }
+func (a *Result) ByModel() []ModelUsage   { return a.more().ByModel }
+func (a *Result) Whole() session.File     { return a.more().Whole }
+func (a *Result) WholeJSON() session.File { return a.more().WholeJSON }
+
+// usageAlone returns a Result that has what a has used, and nothing else of it.
+func (a *Result) usageAlone() *Result {
+	own := &Result{Model: a.Model, Usage: a.Usage}
+	if models := a.ByModel(); models != nil {
+		own.Own().ByModel = models
+	}
+	return own
+}
+
+// Own returns what the Result alone has of ResultMore, while it is being made.
+func (a *Result) Own() *ResultMore {
+	if a.ResultMore == nil {
+		a.ResultMore = new(ResultMore)
+	}
+	return a.ResultMore
 }
 
 // An Input is something that a session was told and that a turn will consume.
@@ -175,14 +260,19 @@ type OpenTurn struct {
 	Wait *Join `json:"wait,omitempty"`
 	// Empty says that it began without an input, to end a wait.
 	Empty bool `json:"empty,omitempty"`
+
+	// startedIn is the batch in which it started, as Tree.batches counts them. It is not kept: a
+	// new owner ends the turn.
+	startedIn uint64
 }
 
-// RunState is the folded state of one session: of a run, or of the top-level session. Only Apply
-// changes it. Everything in it survives a snapshot; the other fields of Run are derived or
-// volatile. Times are Unix nanoseconds, and 0 if the event has not happened. The task of a run is
-// its input 1 and is not in the Inbox but in the Spec. Quiet is set on a run that was stopped
-// because its requester ends. A turn that has not returned by Grace is cut. Siblings is how many
-// other children of the requester were alive when the run ended.
+// RunState is the folded state of one session: of a run, or of the top-level session. It is the
+// form that images and archives have; a tree keeps each session as a Run. Everything in it survives
+// a snapshot; the other fields of Run are derived or volatile. Times are Unix nanoseconds, and 0 if
+// the event has not happened. The task of a run is its input 1 and is not in the Inbox but in the
+// Spec. Quiet is set on a run that was stopped because its requester ends. A turn that has not
+// returned by Grace is cut. Siblings is how many other children of the requester were alive when
+// the run ended.
 type RunState struct {
 	Spec          *Spec `json:"spec"`
 	State         State `json:"state"`
@@ -282,41 +372,75 @@ func (r *Run) recordSteer(from session.Key, at int64) {
 			list = append(list, s)
 		}
 	}
-	r.Steers = append(list, Steered{from, at})
+	r.ownRare().Steers = append(list, Steered{from, at})
 }
 
-// A Run is one session of the tree, the top-level session included.
+// A Run is one session of the tree, the top-level session included. It has what RunState has, which
+// only Apply changes, in a form that takes less memory: there may be a great many runs that wait or
+// have ended. The members of spent, rare and talk are read like those of the Run. They are changed
+// by way of ownSpent, ownRare and ownTalk alone.
 type Run struct {
-	RunState
+	Spec *Spec
+	Open *OpenTurn // nil: no turn is under way
 
-	key  session.Key // see Key
-	open OpenTurn    // what RunState.Open points to
+	key session.Key // see Key
 
-	Parent                   *Run // nil for the top-level session
-	firstChild, lastChild    *Run
-	prevSibling, nextSibling *Run
+	Parent *Run // nil for the top-level session
+	// prevSibling of the oldest child is the youngest one.
+	firstChild, prevSibling, nextSibling *Run
 
-	live     int // children that are not terminal
-	nUser    int // unread messages and events, and the task
-	nComp    int // unread completions
-	nControl int // unread steers and repairs
-	nRepair  int // of those, repairs
-	held     int // how many inputs and completions in the outbox name the present run
-	hooks    int // how many entries for a hook do
+	Inbox []Input
+
+	Join    *Join
+	Answer  *Result
+	Route   *session.Route
+	Skills  *SkillSet
+	Charged Budget
+
+	// Never nil, see ownRare.
+	*spent
+	*rare
+	*talk
+
+	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
+
+	Pos      uint64
+	Nonce    uint64
+	Started  int64
+	Deadline int64
+	Ended    int64
+	Active   int64
+	armedAt  int64 // the earliest timer that the heap has for the run; 0: none
+
+	Turns, NextOrd, Consumed, Aside uint32
+	Waits, Siblings, Spawned        uint32
+
+	live     int32 // children that are not terminal
+	nUser    int32 // unread messages and events, and the task
+	nComp    int32 // unread completions
+	nControl int32 // unread steers and repairs
+	nRepair  int32 // of those, repairs
+	held     int32 // how many inputs and completions in the outbox name the present run
+	hooks    int32 // how many entries for a hook do
+
+	State         State
+	Cause         Cause
+	Repairs       uint8
+	Silent        bool
+	TurnCancelled bool
+	Quiet         bool
+	Retry         bool
+	Announce      bool
+	Discard       bool
+	Unnamed       bool
+
+	ownSenders bool // talk has the people for whom it works, and not the Spec
 
 	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
 
-	// startedIn is the batch in which the last turn started, as Tree.batches counts them. It is of
-	// use while the turn is under way, and so is not kept: a new owner ends the turn.
-	startedIn uint64
-
 	// didWork says that the turn under way has done something that another turn would do again. It
-	// is of use while the turn is under way, as startedIn is.
+	// is of use while the turn is under way, and so is not kept: a new owner ends the turn.
 	didWork bool
-
-	// woke is the wait that the last turn ended. A turn that repeats it after a crash has the same,
-	// except where the tree was read from an image in between: nil then.
-	woke *Join
 
 	// What follows is volatile: what the present owner has already asked for.
 
@@ -324,29 +448,180 @@ type Run struct {
 	asked   bool // the lane was asked for a slot
 	// askedForPeople says, beside asked, that the turn answers a person.
 	askedForPeople bool
-	slot           bool   // the run holds a slot
-	cancelled      bool   // the turn under way was cancelled
-	cascaded       bool   // the children were stopped
-	archiving      bool   // the Executor is archiving the run, or restoring it
-	restoring      bool   // the Executor takes its archive into use again
-	takenBack      bool   // it is archived again as soon as that has been done
-	unbinding      bool   // the Executor is unbinding one of its conversations
-	gone           bool   // the run has left the tree
-	tidied         uint32 // the Turns of the run whose Executor was told, see mayTidy
-	// hastened is the Ended of the run whose children were looked at since it was last held or
-	// bound, see settleEnded.
-	hastened int64
-	wishes   *wishes // nil: there are none
-
-	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
-
-	bound *boundIndex // of Bound; nil: there are few, or it was not asked for yet
-
-	armedAt int64 // the earliest timer that the heap has for the run; 0: none
+	slot           bool // the run holds a slot
+	cancelled      bool // the turn under way was cancelled
+	cascaded       bool // the children were stopped
+	archiving      bool // the Executor is archiving the run, or restoring it
+	restoring      bool // the Executor takes its archive into use again
+	takenBack      bool // it is archived again as soon as that has been done
+	unbinding      bool // the Executor is unbinding one of its conversations
+	gone           bool // the run has left the tree
+	tidied         bool // its Executor was told since its last turn, see mayTidy
+	// hastened says that the children of the run were looked at since it has ended and was last
+	// held or bound, see settleEnded.
+	hastened bool
 }
 
-// newRun returns a run with the specification s, of which it has the key for good.
-func newRun(s RunState) *Run { return &Run{RunState: s, key: s.Spec.Key} }
+// spent is what a run has that has reported usage.
+type spent struct {
+	Usage  Usage
+	Ledger *Ledger
+	room   Ledger // what Ledger points to
+}
+
+// rare is what few runs have.
+type rare struct {
+	Reason      Text
+	Crashes     []uint32
+	Missed      uint32
+	Milestones  uint32
+	ArchiveFrom int64
+	Archiving   int64
+	Grace       int64
+	Steers      []Steered
+	Kept        Text
+	Begin       *Begin
+	Past        []Past
+	Bound       []Conversation
+	Announced   *Announcement
+	Deposits    []Deposit
+
+	// woke is the wait that the last turn ended. A turn that repeats it after a crash has the same,
+	// except where the tree was read from an image in between: nil then.
+	woke *Join
+
+	bound *boundIndex // of Bound; nil: there are few, or it was not asked for yet
+}
+
+// talk is what a session has that talks to people or begins requests, which sub-agents seldom do.
+type talk struct {
+	Request string
+	Asked   []Asked
+	Said    []Saying
+	Home    *session.Route
+	Former  []Former
+	senders []policy.Sender // see Run.Senders
+	wishes  *wishes         // nil: there are none
+}
+
+// What runs share that have nothing of it. Nothing writes to them: TestSharedPartsAreNotWritten.
+var (
+	noSpent spent
+	noRare  rare
+	noTalk  talk
+)
+
+// ownSpent returns what r alone has of spent, for a change.
+func (r *Run) ownSpent() *spent {
+	if r.spent == &noSpent {
+		r.spent = new(spent)
+	}
+	return r.spent
+}
+
+// ownRare returns what r alone has of rare, for a change.
+func (r *Run) ownRare() *rare {
+	if r.rare == &noRare {
+		r.rare = new(rare)
+	}
+	return r.rare
+}
+
+// ownTalk returns what r alone has of talk, for a change.
+func (r *Run) ownTalk() *talk {
+	if r.talk == &noTalk {
+		r.talk = new(talk)
+	}
+	return r.talk
+}
+
+// The following functions set members of rare and talk that are cleared far more often than they
+// are set. To clear what is not there takes no memory.
+
+func (r *Run) setReason(why Text) {
+	if why != r.Reason {
+		r.ownRare().Reason = why
+	}
+}
+
+func (r *Run) setCrashes(list []uint32) {
+	if list != nil || r.Crashes != nil {
+		r.ownRare().Crashes = list
+	}
+}
+
+func (r *Run) setMilestones(n uint32) {
+	if n != r.Milestones {
+		r.ownRare().Milestones = n
+	}
+}
+
+func (r *Run) setGrace(until int64) {
+	if until != r.Grace {
+		r.ownRare().Grace = until
+	}
+}
+
+func (r *Run) setKept(s Text) {
+	if s != r.Kept {
+		r.ownRare().Kept = s
+	}
+}
+
+func (r *Run) setAnnounced(a *Announcement) {
+	if a != r.Announced {
+		r.ownRare().Announced = a
+	}
+}
+
+func (r *Run) setWoke(j *Join) {
+	if j != r.woke {
+		r.ownRare().woke = j
+	}
+}
+
+func (r *Run) setAsked(list []Asked) {
+	if list != nil || r.Asked != nil {
+		r.ownTalk().Asked = list
+	}
+}
+
+func (r *Run) setSaid(list []Saying) {
+	if list != nil || r.Said != nil {
+		r.ownTalk().Said = list
+	}
+}
+
+// Senders returns the people for whom the session works, see RunState. Most runs work for those for
+// whom they were spawned.
+func (r *Run) Senders() []policy.Sender {
+	if r.ownSenders {
+		return r.senders
+	}
+	return r.Spec.Senders()
+}
+
+func (r *Run) setSenders(list []policy.Sender) {
+	if r.ownSenders = !slices.Equal(list, r.Spec.Senders()); !r.ownSenders {
+		list = nil
+	}
+	if list != nil || r.senders != nil {
+		r.ownTalk().senders = list
+	}
+}
+
+func (r *Run) setHome(at *session.Route) {
+	if at != r.Home {
+		r.ownTalk().Home = at
+	}
+}
+
+// NewRun returns a run in the state s, of which it has the key for good. It keeps what s has.
+func NewRun(s RunState) *Run {
+	r := &Run{key: s.Spec.Key}
+	r.setState(&s)
+	return r
+}
 
 // Key returns the session key. Any goroutine may ask for it, as for IsRoot, at any time: a reset
 // replaces the specification of a run while turns that have ended, the lane and callers that wait
@@ -357,7 +632,7 @@ func (r *Run) Key() session.Key { return r.key }
 func (r *Run) IsRoot() bool { return r.Parent == nil }
 
 // Live returns how many children are not terminal.
-func (r *Run) Live() int { return r.live }
+func (r *Run) Live() int { return int(r.live) }
 
 // ForPeople reports whether the next turn of the session answers a person.
 func (r *Run) ForPeople() bool { return r.nUser > 0 }
@@ -379,8 +654,8 @@ func (r *Run) Children(f func(*Run) bool) {
 
 // Newest calls f for each child that is in the tree, newest first, until f returns false.
 func (r *Run) Newest(f func(*Run) bool) {
-	for c := r.lastChild; c != nil && f(c); {
-		c = c.prevSibling
+	for c := r.lastChild(); c != nil && f(c); {
+		c = c.older()
 	}
 }
 
@@ -403,27 +678,44 @@ func (r *Run) Descend(f func(*Run)) {
 }
 
 func (r *Run) addChild(c *Run) {
-	c.Parent, c.prevSibling = r, r.lastChild
-	if r.lastChild != nil {
-		r.lastChild.nextSibling = c
+	c.Parent = r
+	if first := r.firstChild; first != nil {
+		last := first.prevSibling
+		last.nextSibling, c.prevSibling, first.prevSibling = c, last, c
 	} else {
-		r.firstChild = c
+		r.firstChild, c.prevSibling = c, c
 	}
-	r.lastChild = c
 }
 
 func (r *Run) removeChild(c *Run) {
-	if c.prevSibling != nil {
-		c.prevSibling.nextSibling = c.nextSibling
-	} else {
-		r.firstChild = c.nextSibling
-	}
+	first := r.firstChild
 	if c.nextSibling != nil {
 		c.nextSibling.prevSibling = c.prevSibling
 	} else {
-		r.lastChild = c.prevSibling
+		first.prevSibling = c.prevSibling
+	}
+	if c == first {
+		r.firstChild = c.nextSibling
+	} else {
+		c.prevSibling.nextSibling = c.nextSibling
 	}
 	c.prevSibling, c.nextSibling = nil, nil
+}
+
+// lastChild returns the youngest child in the tree, or nil.
+func (r *Run) lastChild() *Run {
+	if r.firstChild == nil {
+		return nil
+	}
+	return r.firstChild.prevSibling
+}
+
+// older returns the next older child of the same requester, or nil.
+func (r *Run) older() *Run {
+	if r.Parent == nil || r == r.Parent.firstChild {
+		return nil
+	}
+	return r.prevSibling
 }
 
 // walk calls f for r and everything below it: children before their parents with deepest, else
@@ -474,7 +766,7 @@ func (r *Run) RouteOf(runID string) *session.Route {
 	if of, ok := r.RunOf(runID); ok && of.Begin != nil {
 		return of.Begin.Route
 	}
-	return r.Spec.Route
+	return r.Spec.Route()
 }
 
 // hasCompletion reports whether the inbox holds a completion that no turn has read.
@@ -499,7 +791,7 @@ func (r *Run) recount() {
 }
 
 // count adds an input to the counts of unread inputs, or takes it off with -1.
-func (r *Run) count(in *Input, by int) {
+func (r *Run) count(in *Input, by int32) {
 	switch in.Class {
 	case User, Task, Event:
 		r.nUser += by

@@ -300,6 +300,7 @@ type shared struct {
 	grant *Grant         // the last one
 
 	specs   slab[Spec]
+	mores   slab[SpecMore]
 	answers slab[Result]
 }
 

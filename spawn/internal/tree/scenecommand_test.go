@@ -3,6 +3,7 @@ package tree
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -345,19 +346,23 @@ func (s *scene) done(r session.Key, w words) Command {
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
 			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
-			Refused: Text(w.named["refuse"]),
-			Model:   Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
+			Model: Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
 		},
+	}
+	more := ResultMore{
+		Refused: Text(w.named["refuse"]), Whole: w.file("whole"), WholeJSON: w.file("json"),
 	}
 	for part := range strings.SplitSeq(w.named["models"], ",") {
 		if model, used, ok := strings.Cut(part, ":"); ok {
 			n, _ := strconv.ParseInt(used, 10, 64)
 			u := Usage{Input: n}
-			c.Answer.ByModel = append(c.Answer.ByModel, ModelUsage{Text(model), u})
+			more.ByModel = append(more.ByModel, ModelUsage{Text(model), u})
 			c.Answer.Usage = c.Answer.Usage.add(u)
 		}
 	}
-	c.Answer.Whole, c.Answer.WholeJSON = w.file("whole"), w.file("json")
+	if !reflect.ValueOf(more).IsZero() {
+		c.Answer.ResultMore = &more
+	}
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
 		for name := range strings.SplitSeq(w.named["of"], ",") {

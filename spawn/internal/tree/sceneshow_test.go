@@ -183,7 +183,7 @@ func runsOf(r *Run) string {
 		}
 	}
 	sep := " for "
-	for _, who := range r.Senders { // most messages of scenarios do not say whose they are
+	for _, who := range r.Senders() { // most messages of scenarios do not say whose they are
 		if who.ID != "" {
 			b.WriteString(sep + who.ID)
 			sep = ","

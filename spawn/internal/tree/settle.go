@@ -10,7 +10,7 @@ import (
 // further runs, and settle goes on until none is left. Effects follow from the state of a run and
 // not from what was done to it, so that none can be forgotten.
 func (t *Tree) settle() {
-	for len(t.touched)+len(t.dueQueues) > 0 {
+	for w := t.work(); len(w.touched)+len(w.dueQueues) > 0; {
 		t.settleTouched()
 	}
 }
@@ -18,22 +18,23 @@ func (t *Tree) settle() {
 // settleTouched settles the runs and the destinations that were touched. A destination may touch
 // further runs.
 func (t *Tree) settleTouched() {
-	for i := 0; i < len(t.touched); i++ {
-		r := t.touched[i]
+	w := t.work()
+	for i := 0; i < len(w.touched); i++ {
+		r := w.touched[i]
 		r.touched = false
 		if !r.gone {
 			t.settleRun(r)
 		}
 	}
-	clear(t.touched)
-	t.touched = t.touched[:0]
-	for i := 0; i < len(t.dueQueues); i++ {
-		q := t.dueQueues[i]
+	clear(w.touched)
+	w.touched = w.touched[:0]
+	for i := 0; i < len(w.dueQueues); i++ {
+		q := w.dueQueues[i]
 		q.marked = false
 		t.settleQueue(q)
 	}
-	clear(t.dueQueues)
-	t.dueQueues = t.dueQueues[:0]
+	clear(w.dueQueues)
+	w.dueQueues = w.dueQueues[:0]
 }
 
 // settleRun emits the next facts of one run and adds its effects.

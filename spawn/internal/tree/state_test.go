@@ -19,7 +19,7 @@ func TestTransitions(t *testing.T) {
 	for to := range states {
 		for from := range states {
 			want := strings.Contains(" "+before[to]+" ", " "+from.String()+" ")
-			r := newRun(RunState{Spec: &Spec{Key: top}, State: from})
+			r := NewRun(RunState{Spec: &Spec{Key: top}, State: from})
 			err := r.transition(to)
 			require.Equal(t, want, err == nil, "%v to %v", from, to)
 			if want {

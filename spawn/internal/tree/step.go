@@ -81,7 +81,7 @@ func (t *Tree) checkStep(r *Run, f *Fact) string {
 
 // applyStepStarted folds what is special about the beginning of an announce step.
 func (t *Tree) applyStepStarted(r *Run, f *Fact) {
-	r.open.Step, r.open.Until = true, f.Until
+	r.Open.Step, r.Open.Until = true, f.Until
 	t.chargeRequest(r, requestOf(r), f.Budget)
 	t.armTimer(r)
 }
@@ -108,7 +108,7 @@ func (t *Tree) endStep(r *Run, c *TurnDone) {
 		f.Flags |= FlagSilent
 	}
 	if a := c.Answer; a != nil {
-		f.Answer = &Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}
+		f.Answer = a.usageAlone()
 		if f.State == OK {
 			f.Answer.Text = a.Text
 		}
@@ -121,7 +121,9 @@ func (t *Tree) endStep(r *Run, c *TurnDone) {
 // A step that a shutdown has ended before it did anything was none.
 func (t *Tree) applyStepEnded(r *Run, f *Fact) error {
 	open := r.Open
-	r.Open, r.Grace, r.Active, r.TurnCancelled = nil, 0, f.At, false
+	r.Open, r.Active, r.TurnCancelled = nil, f.At, false
+	r.setGrace(0)
+	t.spareTurn(open)
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
 	delete(t.reached, r)
@@ -136,7 +138,7 @@ func (t *Tree) applyStepEnded(r *Run, f *Fact) error {
 		t.charge(r, Budget{}.Sub(open.Reserve))
 	} else {
 		t.chargeEnd(r, open, f)
-		r.Announced = &Announcement{Silent: f.Flags&FlagSilent != 0}
+		r.setAnnounced(&Announcement{Silent: f.Flags&FlagSilent != 0})
 	}
 	if a := f.Answer; a != nil {
 		r.recordUsage(a, f.At)

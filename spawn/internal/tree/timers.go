@@ -276,7 +276,7 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 func (r *Run) setBack(f *Fact) {
 	if r.State.Terminal() {
 		if from := r.archiveFrom(); from > f.At {
-			r.ArchiveFrom = f.At
+			r.ownRare().ArchiveFrom = f.At
 		}
 		return
 	}
@@ -287,7 +287,7 @@ func (r *Run) setBack(f *Fact) {
 		r.Open.Until = min(r.Open.Until, sat.Add(f.At, r.Open.Until-r.Open.Started))
 	}
 	if r.Grace > 0 {
-		r.Grace = min(r.Grace, f.Until)
+		r.setGrace(min(r.Grace, f.Until))
 	}
 	if j := r.Join; j != nil && j.Within > 0 {
 		j.Until = min(j.Until, sat.Add(f.At, j.Within))
@@ -297,6 +297,6 @@ func (r *Run) setBack(f *Fact) {
 		steers = append(steers, Steered{s.From, min(s.At, f.At)})
 	}
 	if len(steers) > 0 {
-		r.Steers = steers
+		r.ownRare().Steers = steers
 	}
 }

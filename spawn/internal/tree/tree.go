@@ -36,6 +36,9 @@ type Options struct {
 	Unbinds      bool          // the Executor unbinds conversations; else the tree does at once
 	Ends         bool          // the end of each run goes to the outbox, for a hook
 	AskSpawns    bool          // whether a run may be admitted is a Question; else it may
+	// TopGrant returns what the top-level sessions of an agent have, which trees share and nothing
+	// changes. It may be called by many goroutines. Nil: each has its own.
+	TopGrant func(agent string) *Grant
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.
@@ -85,19 +88,32 @@ type Tree struct {
 
 	batches uint64 // calls of Take so far
 
-	// What follows belongs to the batch that is being decided.
+	now  int64  // of the batch that is being decided
+	rand uint64 // of it
 
-	now          int64
-	rand         uint64
+	working *batch // see work; nil: a tree that rests has none
+}
+
+// A batch is what is being decided, and the memory for it and for the next one.
+type batch struct {
 	facts        []Fact
 	factSlab     int // how many facts were allocated last
 	effects      []Effect
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
-	dueQueues    []*queue // destinations that settle looks at
-	spoken       []*Entry // see TakeSpoken
-	left         []*Run   // those that the batch has archived, see Described
-	followed     []follow // the runs that the batch has followed by another, see RunAt
+	spareTurns   []*OpenTurn // the memory of turns that have ended, see newTurn
+	dueQueues    []*queue    // destinations that settle looks at
+	spoken       []*Entry    // see TakeSpoken
+	left         []*Run      // those that the batch has archived, see Described
+	followed     []follow    // the runs that the batch has followed by another, see RunAt
+}
+
+// work returns the batch that is being decided, or the memory for the next one.
+func (t *Tree) work() *batch {
+	if t.working == nil {
+		t.working = new(batch)
+	}
+	return t.working
 }
 
 // A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
@@ -121,15 +137,15 @@ type spawnRef struct {
 }
 
 // keyOf returns the spawn key of a run that has one.
-func keyOf(s *Spec) spawnKey { return spawnKey{s.Parent, s.SpawnKey, s.ByModel} }
+func keyOf(s *Spec) spawnKey { return spawnKey{s.Parent, s.SpawnKey(), s.ByModel} }
 
 // refOf returns the reference to a run in the tree.
-func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest} }
+func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest()} }
 
 // New returns an empty tree. Nothing can be decided about it before an Open command.
 func New(root session.Key, opt *Options) *Tree {
-	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
-	t := &Tree{opt: opt, root: newRun(RunState{Spec: top, State: Waiting})}
+	top := &Spec{Key: root, Grant: opt.topGrant(root.Agent())}
+	t := &Tree{opt: opt, root: NewRun(RunState{Spec: top, State: Waiting})}
 	t.runs.Set(root, t.root)
 	t.rules = opt.Rules
 	if opt.RulesNow != nil {
@@ -137,6 +153,16 @@ func New(root session.Key, opt *Options) *Tree {
 	}
 	return t
 }
+
+func (o *Options) topGrant(agent string) *Grant {
+	if o.TopGrant != nil {
+		return o.TopGrant(agent)
+	}
+	return NewTopGrant(agent)
+}
+
+// NewTopGrant returns what the top-level sessions of an agent have.
+func NewTopGrant(agent string) *Grant { return &Grant{Agent: agent, Role: session.RoleMain} }
 
 // Rules returns the rules that the tree goes by. The caller must not change them.
 func (t *Tree) Rules() *policy.Rules { return t.rules }
@@ -188,7 +214,7 @@ func (t *Tree) Described(k session.Key) *Run {
 	if r := t.find(k); r != nil {
 		return r
 	}
-	for _, r := range t.left {
+	for _, r := range t.work().left {
 		if r.Key() == k {
 			return r
 		}
@@ -292,7 +318,8 @@ func (t *Tree) UnderWay() bool {
 func (t *Tree) touch(r *Run) {
 	if r != nil && !r.touched {
 		r.touched = true
-		t.touched = append(t.touched, r)
+		w := t.work()
+		w.touched = append(w.touched, r)
 	}
 }
 
@@ -300,11 +327,12 @@ func (t *Tree) touch(r *Run) {
 // emit of a command its changes stand, even if Decide returns an error. A fact that cannot be
 // applied is a defect of this package: emit panics, and the owner recovers.
 func (t *Tree) emit(f Fact) {
-	if len(t.facts) == 0 {
-		t.spoken, t.left, t.followed = nil, nil, nil
+	w := t.work()
+	if len(w.facts) == 0 {
+		w.spoken, w.left, w.followed = nil, nil, nil
 	}
-	t.facts = append(t.facts, f)
-	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
+	w.facts = append(w.facts, f)
+	if err := t.Apply(&w.facts[len(w.facts)-1]); err != nil {
 		panic(fmt.Errorf("%w: deciding %v", err, f.Kind))
 	}
 }
@@ -315,7 +343,12 @@ func (t *Tree) addEffect(kind EffectKind, r *Run, ord uint32) {
 	if kind == EffectStartTurn || kind == EffectCancelTurn {
 		e.Ord = r.Open.N
 	}
-	t.effects = append(t.effects, e)
+	t.effect(e)
+}
+
+func (t *Tree) effect(e Effect) {
+	w := t.work()
+	w.effects = append(w.effects, e)
 }
 
 // nextNonce returns the next number of the sequence that the random number of the command seeds
@@ -330,7 +363,8 @@ func (t *Tree) nextNonce() uint64 {
 
 // Replay folds a fact that was read from the journal, and decides nothing.
 func (t *Tree) Replay(f *Fact) error {
-	t.left, t.followed = nil, nil
+	w := t.work()
+	w.left, w.followed = nil, nil
 	return t.ReplayNext(f)
 }
 
@@ -340,14 +374,15 @@ func (t *Tree) ReplayNext(f *Fact) error {
 	if err == nil {
 		err = t.Apply(f)
 	}
-	for _, r := range t.touched {
+	w := t.work()
+	for _, r := range w.touched {
 		r.touched = false
 	}
-	for _, q := range t.dueQueues {
+	for _, q := range w.dueQueues {
 		q.marked = false
 		t.armQueue(q)
 	}
-	t.touched, t.dueQueues, t.spoken = t.touched[:0], t.dueQueues[:0], nil
+	w.touched, w.dueQueues, w.spoken = w.touched[:0], w.dueQueues[:0], nil
 	return err
 }
 
@@ -362,32 +397,38 @@ func (t *Tree) checkBegin(f *Fact) error {
 }
 
 // Effects returns the effects since the last Take. Deciding appends to them.
-func (t *Tree) Effects() []Effect { return t.effects }
+func (t *Tree) Effects() []Effect { return t.work().effects }
 
 // Take returns what was decided since the last Take. The caller may keep the facts; the effects are
 // valid until the next Decide.
 func (t *Tree) Take() ([]Fact, []Effect) {
 	t.batches++
-	n := len(t.facts)
-	facts, effects := t.facts[:n:n], t.effects
-	if t.facts = t.facts[n:]; cap(t.facts) < max(t.factSlab, firstSlab)/4 {
-		t.factSlab = min(max(2*t.factSlab, firstSlab), slabSize)
-		t.facts = make([]Fact, 0, t.factSlab)
+	w := t.work()
+	n := len(w.facts)
+	facts, effects := w.facts[:n:n], w.effects
+	if w.facts = w.facts[n:]; cap(w.facts) < max(w.factSlab, firstSlab)/4 {
+		w.factSlab = min(max(2*w.factSlab, firstSlab), slabSize)
+		w.facts = make([]Fact, 0, w.factSlab)
 	}
-	t.effects, t.spareEffects = t.spareEffects[:0], effects
+	w.effects, w.spareEffects = w.spareEffects[:0], effects
 	return facts, effects
 }
 
 // DropSpare drops the memory that is kept for the next batches, and with it what earlier batches
 // have in it.
 func (t *Tree) DropSpare() {
-	if len(t.facts) == 0 {
-		t.facts, t.factSlab = nil, 0
+	w := t.work()
+	if len(w.facts)+len(w.effects)+len(w.touched)+len(w.dueQueues) == 0 {
+		t.working = nil
+		return
 	}
-	if len(t.effects) == 0 {
-		t.effects = nil
+	if len(w.facts) == 0 {
+		w.facts, w.factSlab = nil, 0
 	}
-	t.spareEffects, t.spoken, t.left, t.followed = nil, nil, nil, nil
+	if len(w.effects) == 0 {
+		w.effects = nil
+	}
+	w.spareTurns, w.spareEffects, w.spoken, w.left, w.followed = nil, nil, nil, nil, nil
 }
 
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With
@@ -398,3 +439,27 @@ const (
 	firstSlab = 8
 	slabSize  = 64
 )
+
+// maxSpareTurns is how many turns that have ended a tree keeps the memory of. Without them each
+// turn allocates: a child one of 15 times.
+const maxSpareTurns = 64
+
+// newTurn returns the memory of an open turn, which may be that of one that has ended.
+func (t *Tree) newTurn() *OpenTurn {
+	w := t.work()
+	n := len(w.spareTurns)
+	if n == 0 {
+		return new(OpenTurn)
+	}
+	o := w.spareTurns[n-1]
+	w.spareTurns = w.spareTurns[:n-1]
+	return o
+}
+
+// spareTurn keeps the memory of a turn that has ended. The caller may read it until the next turn
+// starts.
+func (t *Tree) spareTurn(o *OpenTurn) {
+	if w := t.work(); len(w.spareTurns) < maxSpareTurns {
+		w.spareTurns = append(w.spareTurns, o)
+	}
+}
