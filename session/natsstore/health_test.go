@@ -87,7 +87,7 @@ func TestHealthOfAServerWithoutStorage(t *testing.T) {
 	var last session.Seq
 	var err error
 	for _, size := range []int{50_000, 5_000, 500} {
-		for n := 0; n < 100; n++ {
+		for n := range 100 {
 			b := entries(fmt.Sprint(size, n), 1)
 			b.Entries[0].Payload = session.Raw(fmt.Sprintf("%q", strings.Repeat("x", size)))
 			var next session.Seq
