@@ -735,6 +735,7 @@ func TestLimitsOfEveryProcess(t *testing.T) {
 		time.Sleep(time.Minute)
 		run, err := a.Spawn(ctx, topKey, topKey, spawn.Request{Task: "wait"})
 		require.NoError(t, err)
+		synctest.Wait() // a steer that comes before its turn would be its first input
 		n := 0
 		in := func(text string) spawn.Incoming {
 			n++
