@@ -87,7 +87,8 @@ type message struct {
 // asked: it answers nothing while it waits for a server that accepts it and then is silent.
 type line struct {
 	conn    *nats.Conn
-	servers string // their addresses, for errors
+	servers string    // their addresses, for errors
+	refused *refusals // nil: the program hears of them
 	changes chan nats.Status
 	wg      sync.WaitGroup
 	cuts    atomic.Int64 // how often the connection was cut off
@@ -222,6 +223,7 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	begun := time.Now()
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var err error
@@ -253,18 +255,21 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	case s.e.ended.Load():
 		return session.ErrClosed
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s: %v", ctx.Err(), s.e.line.where(), err) //nolint:errorlint // one cause
+		return fmt.Errorf("%w: %s: %v", ctx.Err(), s.e.line.where(begun), err) //nolint:errorlint // one cause
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("the stream of %s is not there, not in %v: %w", s.name, s.timeout, err)
 	case mayPass(err): // not wrapped: the caller's ctx is not done
-		where := s.e.line.where()
+		where := s.e.line.where(begun)
 		return fmt.Errorf("%w: %s, not in %v: %v", ErrTimeout, where, s.timeout, err) //nolint:errorlint // see above
 	}
 	return err
 }
 
-// where returns the addresses of the servers, for an error.
-func (l *line) where() string {
+// where returns the addresses of the servers, for the error of a request that began at a time.
+func (l *line) where(begun time.Time) string {
+	if refused := l.refused.since(begun); refused != "" {
+		return l.servers + ", " + refused
+	}
 	if l.up.Load() {
 		return l.servers
 	}

@@ -55,10 +55,10 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 		return nil, fmt.Errorf("natsstore: open %q: %w", mask.Address(url), err)
 	}
 	const ping = 5 * time.Second
-	s := newSockets(min(wait, ping))
+	s, refused := newSockets(min(wait, ping)), new(refusals)
 	conn, err := nats.Connect(
 		url, nats.Name("offshoot "+o.Process), nats.Timeout(max(wait, time.Millisecond)),
-		nats.SetCustomDialer(s),
+		nats.SetCustomDialer(s), nats.ErrorHandler(refused.take),
 		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(200*time.Millisecond, 200*time.Millisecond), nats.ReconnectBufSize(-1),
 		nats.PingInterval(ping), nats.MaxPingsOutstanding(2),
@@ -67,7 +67,9 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: open %q: %w", mask.Address(url), err)
 	}
-	store, err := openOn(ctx, conn, s, o)
+	line := newLine(conn)
+	line.refused = refused
+	store, err := openOn(ctx, line, s, o)
 	if err != nil {
 		s.cut()
 		conn.Close()
@@ -79,7 +81,8 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 // OpenConn opens the Store of a connection that the program has. Closing the Store leaves the
 // connection open. The connection is to reconnect for ever (nats.MaxReconnects(-1)), keep nothing
 // for later meanwhile (nats.ReconnectBufSize(-1)), and notice soon that a server is gone
-// (nats.PingInterval, nats.FlusherTimeout).
+// (nats.PingInterval, nats.FlusherTimeout). What its user has no right to is told to the error
+// handler of the connection alone (nats.ErrorHandler): a call that needs it is not answered.
 func OpenConn(ctx context.Context, conn *nats.Conn, o Options) (*session.Store, error) {
 	if conn == nil {
 		return nil, errNoConn
@@ -88,22 +91,23 @@ func OpenConn(ctx context.Context, conn *nats.Conn, o Options) (*session.Store, 
 	if err != nil {
 		return nil, err
 	}
-	return openOn(ctx, conn, nil, o)
+	return openOn(ctx, newLine(conn), nil, o)
 }
 
 var errNoConn = errors.New("natsstore: there is no connection")
 
-// openOn opens the Store of a connection. The sockets are those of one that ends with the Store. It
+// openOn opens the Store of a connection, and ends the line if it fails. The sockets are those of one that ends with the Store. It
 // leaves the connection open if it fails.
 func openOn(
-	ctx context.Context, conn *nats.Conn, own *sockets, o Options,
+	ctx context.Context, line *line, own *sockets, o Options,
 ) (*session.Store, error) {
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(line.conn)
 	if err != nil {
+		line.end()
 		return nil, fmt.Errorf("natsstore: open: %w", err)
 	}
 	e := &engine{
-		conn: conn, own: own, js: js, name: o.Name, timeout: o.Timeout, line: newLine(conn),
+		conn: line.conn, own: own, js: js, name: o.Name, timeout: o.Timeout, line: line,
 	}
 	within, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
