@@ -97,11 +97,14 @@ func (l fleetLogs) lines(t testing.TB) (all []loggedLine) {
 
 // evidence returns each turn that was given up, with what the logs have to say of its session and
 // of what the test did in the minute before; and how many turns were found cut so many seconds
-// after the last kill.
+// after the last kill or stop.
 func (l fleetLogs) evidence(t testing.TB) (givenUp []string, cut map[int]int) {
 	t.Helper()
 	all, cut := l.lines(t), map[int]int{}
-	var killed time.Time
+	if len(all) == 0 {
+		return nil, cut
+	}
+	killed := all[0].at
 	for i, n := range all {
 		switch {
 		case n.givenUp:
@@ -115,7 +118,7 @@ func (l fleetLogs) evidence(t testing.TB) (givenUp []string, cut map[int]int) {
 			givenUp = append(givenUp, strings.Join(why, "\n\t"))
 		case n.session != "":
 			cut[int(n.at.Sub(killed).Seconds())]++
-		case strings.Contains(n.text, " TEST kill "):
+		case strings.Contains(n.text, " TEST kill "), strings.Contains(n.text, " TEST stop "):
 			killed = n.at
 		}
 	}
