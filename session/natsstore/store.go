@@ -96,8 +96,8 @@ func OpenConn(ctx context.Context, conn *nats.Conn, o Options) (*session.Store, 
 
 var errNoConn = errors.New("natsstore: there is no connection")
 
-// openOn opens the Store of a connection, and ends the line if it fails. The sockets are those of one that ends with the Store. It
-// leaves the connection open if it fails.
+// openOn opens the Store of a connection, and ends the line if it fails. It leaves the connection
+// open. The sockets are those of one that ends with the Store.
 func openOn(
 	ctx context.Context, line *line, own *sockets, o Options,
 ) (*session.Store, error) {
