@@ -91,7 +91,8 @@ func TestCostOfTrees(t *testing.T) {
 	without := measure("no trees")
 	makeTrees(t, stores[0], live, 10*live)
 	with := measure(fmt.Sprintf("%d trees that are due, %d at rest", live, 10*live))
-	assert.InEpsilon(t, without, with, 0.25, "trees cost nothing")
+	// A machine that has become busy asks less often.
+	assert.LessOrEqual(t, with, 1.25*without, "trees cost nothing")
 }
 
 // makeTrees makes trees that are due and that the process of a Store has, and others at rest, of
