@@ -91,8 +91,9 @@ type lobby struct {
 	cut      map[session.Key]bool // sessions that were stopped, deleted ones too
 	gone     map[session.Route]bool
 	forks    map[session.Key]*lobbyFork
-	tried    map[string]agent.Task // spawns, by their keys
-	begun    map[string]bool       // by the ID, as the log has it
+	follows  map[session.Key][]time.Time // when the program had a session told more
+	tried    map[string]agent.Task       // spawns, by their keys
+	begun    map[string]bool             // by the ID, as the log has it
 	happened map[string]int
 }
 
@@ -685,6 +686,12 @@ func (l *lobby) follow(ctx context.Context, c lobbyCall) error {
 	_, err := c.rt.Session(key).Post(ctx, agent.Incoming{ID: c.id, Text: "go on"})
 	if err == nil {
 		l.count("follow")
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.follows == nil {
+			l.follows = make(map[session.Key][]time.Time)
+		}
+		l.follows[key] = append(l.follows[key], time.Now())
 	}
 	return err
 }

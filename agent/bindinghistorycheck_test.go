@@ -319,12 +319,18 @@ func (l *lobby) seen(of binding.Binding, post *lobbyPost) binding.Binding {
 
 // refuses reports whether a session does not take a message of a conversation that is bound to it,
 // because it is about to go: then the binding ends, and the session takes none of the later ones,
-// unless one of another conversation begins another run of it, which keeps what is bound.
+// unless one of another conversation, or of the program, begins another run of it, which keeps what
+// is bound.
 func (l *lobby) refuses(b *lobbyBinding, post *lobbyPost, later []*lobbyPost) bool {
 	next := slices.IndexFunc(later, func(x *lobbyPost) bool {
 		return x.to == b.target() && x.ended.facts >= post.began.facts
 	})
 	if next >= 0 && later[next].m.Route != post.m.Route {
+		return true
+	}
+	if slices.ContainsFunc(l.follows[b.target()], func(at time.Time) bool {
+		return !at.Before(post.began.at) && (next < 0 || !at.After(later[next].ended.at))
+	}) {
 		return true
 	}
 	return b.until > 0 && !slices.ContainsFunc(later, func(x *lobbyPost) bool {
