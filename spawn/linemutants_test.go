@@ -113,7 +113,8 @@ var lineMutants = []mutant{
 	},
 	{
 		"log: a closed log has no room", "../internal/wal/log.go",
-		"if l.sealed && l.room > 0 {", "if false {", "../internal/wal", "TestRoom",
+		"err == nil && size > end {", "err == nil && size > end && l.room > 0 {", "../internal/wal",
+		"TestRoomThatFitsInPart",
 	},
 	{
 		"log: a reader sees each append in the room", "../internal/wal/file.go",

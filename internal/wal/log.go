@@ -433,11 +433,22 @@ func (l *Log) Close() error {
 		seal := frameHead{version: version, kind: kindSeal, id: f.id, off: end, synced: end}
 		l.sealed = l.writeDurable(f, end, seal.append(nil), 0) == nil
 	}
-	if l.sealed && l.room > 0 {
-		_ = f.f.Truncate(end + frameLen) // else the next Open does that
+	if l.sealed {
+		l.cutRoom(f)
 	}
 	l.writeMark(f)
 	return l.releaseFile(f)
+}
+
+// cutRoom cuts off what there is of room, which may be more than is known: a write that fails may
+// have written a part. The next Open does it where cutRoom cannot. The caller holds commitMu.
+func (l *Log) cutRoom(f *file) {
+	l.mu.Lock()
+	end := l.end
+	l.mu.Unlock()
+	if size, err := f.f.Size(); err == nil && size > end {
+		_ = f.f.Truncate(end)
+	}
 }
 
 // writeMark records where a log ends that is sealed. The caller holds commitMu. As with the seal,

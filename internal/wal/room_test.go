@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"syscall"
@@ -165,4 +166,35 @@ func TestReadersBesideRoom(t *testing.T) {
 		assert.Zero(t, report.Torn)
 		assert.Equal(t, l.Size(), report.Bytes)
 	}
+}
+
+// A roughFS has files whose writes of zeros fail when they have written a part, of which they do
+// not say how much: so does package os.
+type roughFS struct{ disk.FS }
+
+func (x roughFS) OpenFile(name string, flag int) (disk.File, error) {
+	f, err := x.FS.OpenFile(name, flag)
+	return roughFile{f}, err
+}
+
+type roughFile struct{ disk.File }
+
+func (f roughFile) WriteAt(b []byte, off int64) (int, error) {
+	if len(bytes.Trim(b, "\x00")) > 0 {
+		return f.File.WriteAt(b, off)
+	}
+	_, err := f.File.WriteAt(b[:len(b)/2], off)
+	return 0, errors.Join(err, syscall.ENOSPC)
+}
+
+// Room that fits in part is not known to the log, and is cut off all the same.
+func TestRoomThatFitsInPart(t *testing.T) {
+	d := disktest.New()
+	l, _ := mustOpen(t, roughFS{d}, "/")
+	appendTexts(t, l, "first", "second")
+	assert.Positive(t, roomOf(t, d, l))
+	require.NoError(t, l.Close())
+	assert.Zero(t, roomOf(t, d, l))
+	_, got := mustOpen(t, d, "/")
+	assert.Equal(t, []string{"first", "second"}, got)
 }

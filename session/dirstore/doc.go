@@ -87,11 +87,15 @@
 // While the directory is open, the log is longer than what it has: it keeps 64 to 256 KiB of zeros
 // free, in which it writes without making the file longer. Close cuts them off.
 //
+// A backup is a copy of a directory that is closed. A copy of one that is open has what was there
+// when it was begun, if no compaction came meanwhile: then it may lack lines, or not open. A copy is
+// whole if the name of the log is after it what it was before, and [Verify] has no error.
+//
 // The Transcripts of Open is a [session.Carrier]: lines that may wait for a batch of their tree go
 // to the log in the same write as the batch, and the log has both or neither.
 //
 // So a file lacks the lines of the last second or two while its directory is open. Close leaves
-// every file whole. After a kill or a loss of power, Open has the lines in the log, and writes them
+// every file whole, as far as the disk lets it: what it cannot write stays in the log. After a kill or a loss of power, Open has the lines in the log, and writes them
 // to the file before anything else is done with the transcript; View and Verify read the file and
 // the log as one. Lines that cannot be written to their file stay in the log: Health says why, and
 // appends fail for that reason until they can. Lines that do not join the file any more, because
@@ -105,7 +109,7 @@
 // # Rot
 //
 // A crash leaves at most data at the end of a file that were never acknowledged. They are cut off,
-// and kept in a .torn file if they are more than a part of a frame or of a line.
+// and kept in a .torn file if they are more than the head of a frame or a part of a line.
 // Acknowledged data that the disk has changed or lost are a *[session.CorruptError] with file and
 // offset. Open returns that of the log. A call that reads an idle tree or a transcript, or would
 // append to it, returns that of its file. A file that a newer version has written is

@@ -7,59 +7,115 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A lineFS shows the files of transcripts as they are with the lines that are in the log alone. It
 // is for reading.
 type lineFS struct {
 	disk.FS
-	lines map[string]*foundLines // by the paths of the files
-	isNow func() bool            // reports whether the log is still as it was
+	lines map[string]viewedLines // by the paths of the files
+	log   *logWatch
 }
 
-// over returns fsys with the lines of the log in the files of transcripts below dir. isNow reports
-// whether the log is as it was: it tells a file that is not there yet from one that is gone.
-func (l *lineLog) over(fsys disk.FS, dir string, isNow func() bool) disk.FS {
+// viewedLines are the lines of a transcript that were in the log.
+type viewedLines struct {
+	*foundLines
+	ref session.Ref
+}
+
+// over returns fsys with the lines of the log in the files of transcripts below dir. The watch
+// began before the log was read.
+func (l *lineLog) over(fsys disk.FS, dir string, watch *logWatch) disk.FS {
 	if l == nil || len(l.found) == 0 {
 		return fsys
 	}
-	o := lineFS{FS: fsys, lines: make(map[string]*foundLines), isNow: isNow}
+	o := lineFS{FS: fsys, lines: make(map[string]viewedLines), log: watch}
 	for ref, f := range l.found {
-		o.lines[filepath.Join(dir, agentDir(ref.Key), nameOf(ref, f.second))] = f
+		path := filepath.Join(dir, agentDir(ref.Key), nameOf(ref, f.second))
+		o.lines[path] = viewedLines{f, ref}
 	}
 	return o
 }
 
-// logWatch returns a function that reports whether the log of a directory is as it is now.
-func logWatch(fsys disk.FS, dir string) (isNow func() bool) {
-	name, size, err := wal.Newest(fsys, dir)
-	return func() bool {
-		n, s, errNow := wal.Newest(fsys, dir)
-		return err == nil && errNow == nil && n == name && s == size
+// A logWatch knows which lines are in the log of a directory, whose owner goes on.
+type logWatch struct {
+	fs  disk.FS
+	dir string
+
+	mu    sync.Mutex
+	name  string // of the log, and its length, when it was looked at last
+	size  int64
+	found map[session.Ref]*foundLines // by then; nil: it is as it was when it was viewed
+	err   error
+}
+
+// watchLog begins to watch the log of a directory, which the caller views next.
+func watchLog(fsys disk.FS, dir string) *logWatch {
+	w := &logWatch{fs: fsys, dir: dir}
+	w.name, w.size, w.err = wal.Newest(fsys, dir)
+	return w
+}
+
+// has reports whether a transcript that the log had whole is still there. It reads the log again if
+// that has changed.
+func (w *logWatch) has(ref session.Ref) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name, size, err := wal.Newest(w.fs, w.dir)
+	if err != nil {
+		return false
 	}
+	if w.err != nil || name != w.name || size != w.size {
+		w.name, w.size, w.err = name, size, w.read()
+	}
+	if w.err != nil {
+		return false
+	}
+	f := w.found[ref]
+	return w.found == nil || f != nil && f.off == 0
+}
+
+// read reads which lines are in the log.
+func (w *logWatch) read() error {
+	var lines *lineLog
+	view, _, err := wal.OpenView(w.fs, w.dir, func() { lines = newLineLog() },
+		func(at wal.Span, kind wal.Kind, payload []byte) error {
+			_, err := lines.replay(at, kind, payload)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	w.found = lines.found
+	return view.Close()
 }
 
 // isNew reports whether the log has a whole transcript whose file is not there yet. An owner that
 // has archived the transcript, or removed it, has written that to the log first. One that goes on
 // writes the file in a moment.
 func (o lineFS) isNew(path string) bool {
-	f := o.lines[path]
-	return f != nil && f.off == 0 && !fileExists(o.FS, path) && o.isNow()
+	l, ok := o.lines[path]
+	return ok && l.off == 0 && !fileExists(o.FS, path) && o.log.has(l.ref)
 }
 
 // OpenFile implements disk.FS.
 func (o lineFS) OpenFile(name string, flag int) (disk.File, error) {
-	f, err := o.FS.OpenFile(name, flag)
-	lines := o.lines[name]
-	if lines == nil || flag != os.O_RDONLY {
-		return f, err
+	lines, ok := o.lines[name]
+	if !ok || flag != os.O_RDONLY {
+		return o.FS.OpenFile(name, flag)
 	}
-	if errors.Is(err, fs.ErrNotExist) && o.isNew(name) {
-		return pendingFile{nil, 0, lines.bytes}, nil
+	f, err := o.FS.OpenFile(name, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		if o.isNew(name) {
+			return pendingFile{nil, 0, lines.bytes}, nil
+		}
+		f, err = o.FS.OpenFile(name, flag) // its owner may just have made it
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +128,7 @@ func (o lineFS) OpenFile(name string, flag int) (disk.File, error) {
 	if size < lines.off {
 		return f, nil
 	}
-	return coveredFile{f, lines}, nil
+	return coveredFile{f, lines.foundLines}, nil
 }
 
 // Lstat implements disk.FS.

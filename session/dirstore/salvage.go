@@ -270,14 +270,14 @@ func viewIntactOn(fsys disk.FS, dir string) (store *session.Store, damage, err e
 	}
 	damage = err
 	logs := filepath.Join(dir, journalDir)
-	isNow := logWatch(fsys, logs)
+	watch := watchLog(fsys, logs)
 	x, err := salvageLog(fsys, logs)
 	if err != nil {
 		return nil, damage, dirError("view", dir, err)
 	}
 	j := &intactJournal{trees: x.trees, idle: newIdleLogs(fsys, logs)}
 	nothing := func() error { return nil }
-	fsys = x.lines.over(fsys, filepath.Join(dir, sessionsDir), isNow)
+	fsys = x.lines.over(fsys, filepath.Join(dir, sessionsDir), watch)
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, nil, nothing)
 	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, damage, nil
 }

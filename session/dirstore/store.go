@@ -126,13 +126,13 @@ func noLock(fsys disk.FS, dir string) (*hold, error) {
 
 // viewOn is View on any file system.
 func viewOn(fsys disk.FS, dir string) (*session.Store, error) {
-	isNow := logWatch(fsys, filepath.Join(dir, journalDir))
+	watch := watchLog(fsys, filepath.Join(dir, journalDir))
 	j, err := viewJournal(fsys, filepath.Join(dir, journalDir))
 	if err != nil {
 		return nil, dirError("view", dir, err)
 	}
 	release := func() error { return nil }
-	fsys = j.lines.over(fsys, filepath.Join(dir, sessionsDir), isNow)
+	fsys = j.lines.over(fsys, filepath.Join(dir, sessionsDir), watch)
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, nil, release)
 	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, nil
 }

@@ -203,3 +203,30 @@ func TestOpenReadsLiveTreesOnly(t *testing.T) {
 	assert.Equal(t, 3, trees)
 	require.NoError(t, s.Close())
 }
+
+// A View has the lines of a new transcript while its owner goes on, before the file is made and
+// after it, until the owner takes the transcript away.
+func TestViewOfANewTranscript(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref, other := testRef("new"), testRef("other")
+	end := appendTexts(t, s, ref, 0, "one")
+	v, err := dirstore.ViewOn(d, "/")
+	require.NoError(t, err)
+	var at session.Pos
+	for i := range 3 { // the log changes each time
+		at = appendTexts(t, s, other, at, fmt.Sprint(i))
+		require.Equal(t, []string{"one"}, lineTexts(t, v, ref))
+		require.Empty(t, lineTexts(t, v, testRef("none")))
+	}
+	appendTexts(t, s, ref, end, "two")
+	require.Equal(t, []string{"one"}, lineTexts(t, v, ref), "as it was")
+	_, err = s.Transcripts.Archive(t.Context(), ref, testTime)
+	require.NoError(t, err)
+	_, archived := archivedTexts(t, v, ref)
+	require.True(t, archived)
+	require.NoError(t, s.Transcripts.Remove(t.Context(), ref))
+	require.Empty(t, lineTexts(t, v, ref))
+	require.NoError(t, v.Close())
+	require.NoError(t, s.Close())
+}

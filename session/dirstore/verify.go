@@ -108,7 +108,7 @@ func (v verifier) files(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	isNow := logWatch(v.fs, logs)
+	watch := watchLog(v.fs, logs)
 	inLog, lines, err := v.log(ctx, logs)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (v verifier) files(ctx context.Context) error {
 	}
 	sessions := filepath.Join(v.dir, sessionsDir)
 	over := v
-	over.fs = lines.over(v.fs, sessions, isNow)
+	over.fs = lines.over(v.fs, sessions, watch)
 	return over.transcripts(ctx, sessions)
 }
 
