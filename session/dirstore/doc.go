@@ -88,19 +88,20 @@
 // free, in which it writes without making the file longer. Close cuts them off.
 //
 // A backup is a copy of a directory that is closed. A copy of one that is open has what was there
-// when it was begun, if no compaction came meanwhile: then it may lack lines, or not open. A copy is
-// whole if the name of the log is after it what it was before, and [Verify] has no error.
+// when it was begun, if no compaction came meanwhile: then it may lack lines, or not open. A copy
+// is whole if the name of the log is after it what it was before, and [Verify] has no error.
 //
 // The Transcripts of Open is a [session.Carrier]: lines that may wait for a batch of their tree go
 // to the log in the same write as the batch, and the log has both or neither.
 //
 // So a file lacks the lines of the last second or two while its directory is open. Close leaves
-// every file whole, as far as the disk lets it: what it cannot write stays in the log. After a kill or a loss of power, Open has the lines in the log, and writes them
-// to the file before anything else is done with the transcript; View and Verify read the file and
-// the log as one. Lines that cannot be written to their file stay in the log: Health says why, and
-// appends fail for that reason until they can. Lines that do not join the file any more, because
-// another program has cut it, are put beside it as .torn. An append of more than 64 KiB, and the
-// first one to a transcript that an earlier process has left, go to the file at once.
+// every file whole, as far as the disk lets it: what it cannot write stays in the log. After a kill
+// or a loss of power, Open has the lines in the log, and writes them to the file before anything
+// else is done with the transcript; View and Verify read the file and the log as one. Lines that
+// cannot be written to their file stay in the log: Health says why, and appends fail for that
+// reason until they can. Lines that do not join the file any more, because another program has cut
+// it, are put beside it as .torn. An append of more than 64 KiB, and the first one to a transcript
+// that an earlier process has left, go to the file at once.
 //
 // A Put that is cut off, by an error, a full disk or the end of the process, leaves nothing under a
 // name. What it leaves under a temporary name goes when a later process puts a file for the same
@@ -130,7 +131,7 @@
 //
 // Verify cannot see
 //
-//   - rot in the last group of a log that was not closed, or in the last write of a transcript, if
+//   - rot in the last groups of a log that was not closed, or in the last write of a transcript, if
 //     it looks like what a crash leaves, and that the end of a transcript was cut off. The journal
 //     knows how long a transcript is, and package agent says that lines are lost;
 //   - a letter of a transcript that has become another one: the lines have no checksum, because
