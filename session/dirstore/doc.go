@@ -88,8 +88,8 @@
 // free, in which it writes without making the file longer. Close cuts them off.
 //
 // A backup is a copy of a directory that is closed. A copy of one that is open has what was there
-// when it was begun, if no compaction came meanwhile: then it may lack lines, or not open. A copy
-// is whole if the name of the log is after it what it was before, and [Verify] has no error.
+// when it was begun, unless a compaction came meanwhile: then it may lack lines, or not open. A
+// copy is whole if the name of the log is after it what it was before, and [Verify] has no error.
 //
 // The Transcripts of Open is a [session.Carrier]: lines that may wait for a batch of their tree go
 // to the log in the same write as the batch, and the log has both or neither.
