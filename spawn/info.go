@@ -240,15 +240,10 @@ func siblingsOf(r *tree.Run, of *tree.Past) int {
 	if of.Siblings == 0 {
 		return 0
 	}
-	seen, active := 0, 0
-	r.Parent.Newest(func(c *tree.Run) bool {
-		if !c.State.Terminal() {
-			if seen++; c.Cause == tree.NoCause && c != r {
-				active++
-			}
-		}
-		return seen < r.Parent.Live()
-	})
+	active := r.Parent.Working()
+	if !r.State.Terminal() && r.Cause == tree.NoCause { // it has begun another run
+		active--
+	}
 	return min(int(of.Siblings), active)
 }
 

@@ -478,6 +478,9 @@ func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 		return err
 	}
 	r.Cause, r.Quiet = f.Cause, f.Flags&FlagQuiet != 0
+	if r.Parent != nil {
+		r.Parent.stopping++
+	}
 	r.setReason(f.Text)
 	if r.Open != nil && (r.Grace == 0 || f.Until < r.Grace) {
 		r.setGrace(f.Until) // CancelTurn may have set an earlier time
@@ -502,6 +505,9 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	r.Waits, p.Waits = 0, 0
 	t.noteEnd(p, r)
 	p.live--
+	if r.Cause != NoCause {
+		p.stopping--
+	}
 	t.live--
 	r.Siblings = uint32(p.live)
 	if p.Join != nil && p.Join.contains(r.Key(), r.runName()) {

@@ -105,8 +105,8 @@ func derived(t *Tree) string {
 	fmt.Fprintf(&b, "live %d turns %d outbox %d/%d spawned %d;",
 		t.live, t.turns, o.pending, o.blocked, len(t.spawned))
 	t.Walk(func(r *Run) {
-		fmt.Fprintf(&b, " %s live=%d unread=%d/%d/%d held=%d",
-			r.Key(), r.live, r.nUser, r.nComp, r.nControl, r.held)
+		fmt.Fprintf(&b, " %s live=%d/%d unread=%d/%d/%d held=%d",
+			r.Key(), r.live, r.stopping, r.nUser, r.nComp, r.nControl, r.held)
 		for i := range r.Past {
 			fmt.Fprintf(&b, " %s:%d", r.Past[i].name(), r.Past[i].held)
 		}

@@ -146,16 +146,21 @@ func (d *driver) check() (err error) {
 	}
 	t.Walk(func(r *Run) {
 		open, terminal := r.Open != nil, r.State.Terminal()
-		below := 0
+		below, working := 0, 0
 		for c := r.firstChild; c != nil; c = c.nextSibling {
 			if !c.State.Terminal() {
 				below++
+			}
+			if !c.State.Terminal() && c.Cause == NoCause {
+				working++
 			}
 		}
 		held := d.slots[r.Key()]
 		switch {
 		case below != r.Live():
 			fail(r, "%d live children, counted %d", below, r.live)
+		case working != r.Working():
+			fail(r, "%d children that nothing has told to end, counted %d", working, r.Working())
 		case terminal && (open || below > 0):
 			fail(r, "it has ended with a turn or a live child")
 		case held != 0 && !open, open && held != 1:

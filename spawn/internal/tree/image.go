@@ -340,6 +340,9 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 		if !s.State.Terminal() {
 			p.live++
 			t.live++
+			if s.Cause != NoCause {
+				p.stopping++
+			}
 		}
 		if s.Spec.SpawnKey() != "" {
 			few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))

@@ -416,6 +416,7 @@ type Run struct {
 	Waits, Siblings, Spawned        uint32
 
 	live     int32 // children that are not terminal
+	stopping int32 // of those, the ones that have been told to end
 	nUser    int32 // unread messages and events, and the task
 	nComp    int32 // unread completions
 	nControl int32 // unread steers and repairs
@@ -633,6 +634,9 @@ func (r *Run) IsRoot() bool { return r.Parent == nil }
 
 // Live returns how many children are not terminal.
 func (r *Run) Live() int { return int(r.live) }
+
+// Working returns the number of children that have not ended, and that nothing has told to.
+func (r *Run) Working() int { return int(r.live - r.stopping) }
 
 // ForPeople reports whether the next turn of the session answers a person.
 func (r *Run) ForPeople() bool { return r.nUser > 0 }
