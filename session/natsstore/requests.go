@@ -272,6 +272,29 @@ func (l *ledger) readLane(
 	return view, tip, err
 }
 
+// readAndLook reads the document of a lane, and looks who has a lease, at the same time: both are
+// questions to the server. Who wrote the document is alive as far as the view says, or was gone
+// when it was read.
+func (l *ledger) readAndLook(
+	ctx context.Context, c chain,
+) (lane cluster.LaneView, tip link, v view, err error) {
+	looked := make(chan error, 1)
+	go func() {
+		var failed error
+		v, failed = l.look(ctx)
+		looked <- failed
+	}()
+	lane, tip, err = l.readLane(ctx, c)
+	if failed := <-looked; err == nil {
+		err = failed
+	}
+	joined := func(t lease.Ticket) bool { return !v.lives(t.Owner) } // maybe since the look
+	if err == nil && slices.ContainsFunc(lane.Doc.Tickets, joined) {
+		v, err = l.look(ctx)
+	}
+	return lane, tip, v, err
+}
+
 // Lanes implements cluster.Ledger.
 func (l *ledger) Lanes(
 	ctx context.Context, known map[string]int64,
@@ -300,12 +323,8 @@ func (l *ledger) ChangeLane(
 ) (view cluster.LaneView, now time.Time, changed bool, err error) {
 	c := l.lane(name)
 	for try := 1; ; try++ {
-		var tip link
-		if view, tip, err = l.readLane(ctx, c); err != nil {
-			return view, now, false, err
-		}
-		v, err := l.look(ctx) // after the document, so that those who wrote it are known
-		if err == nil && !v.lives(p) {
+		lane, tip, v, err := l.readAndLook(ctx, c)
+		if view = lane; err == nil && !v.lives(p) {
 			err = cluster.ErrLapsed
 		}
 		if err != nil {

@@ -135,6 +135,20 @@ func (d *driver) inFlight(ord uint32) bool {
 	return slices.ContainsFunc(d.flying, func(e *Entry) bool { return e.Ord == ord })
 }
 
+// childrenAlive counts the children that have not ended, and of those the ones that nothing has
+// told to.
+func childrenAlive(r *Run) (all, working int) {
+	for c := r.firstChild; c != nil; c = c.nextSibling {
+		if c.State.Terminal() {
+			continue
+		}
+		if all++; c.Cause == NoCause {
+			working++
+		}
+	}
+	return all, working
+}
+
 // check looks for work that was left undone and for what must never be.
 func (d *driver) check() (err error) {
 	t := d.tree
@@ -146,15 +160,7 @@ func (d *driver) check() (err error) {
 	}
 	t.Walk(func(r *Run) {
 		open, terminal := r.Open != nil, r.State.Terminal()
-		below, working := 0, 0
-		for c := r.firstChild; c != nil; c = c.nextSibling {
-			if !c.State.Terminal() {
-				below++
-			}
-			if !c.State.Terminal() && c.Cause == NoCause {
-				working++
-			}
-		}
+		below, working := childrenAlive(r)
 		held := d.slots[r.Key()]
 		switch {
 		case below != r.Live():
