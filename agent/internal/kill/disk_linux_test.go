@@ -308,7 +308,7 @@ func (b *inProcessBot) refused(t *testing.T, want error) {
 			agent.ErrNotFound,    // it has been archived
 			agent.ErrUnconfirmed, // the turn in which it happened was cancelled for that
 			spawn.ErrStale,       // that turn was over before
-			// On a machine that has other work children wait for the disk longer than a caller does.
+			// On a busy machine children wait for the disk longer than a caller does.
 			&policy.Refusal{Rule: policy.RuleChildren},
 		}, func(e error) bool { return errors.Is(f.err, e) })
 		switch {
