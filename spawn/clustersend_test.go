@@ -194,8 +194,7 @@ func TestDepositOfAProcessThatDies(t *testing.T) {
 }
 
 // A session of another process that answers before the sender knows that its message has arrived
-// has answered: the sender has the reply, or is told that there is none. It is kept for a moment,
-// for so many messages.
+// has answered: the sender has the reply, or is told that there is none.
 func TestFastAnswerOfAnotherProcess(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -241,4 +240,37 @@ func TestFastAnswerOfAnotherProcess(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 		})
 	}
+}
+
+// Answers that nothing asks for are kept for sixteen messages of a tree, and for a minute.
+func TestAnswersAreKeptForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, ctx := newFleet(t, sessiontest.ClusterOptions{}), t.Context()
+		a := talkerA(f)
+		b := f.talker("b", func(cfg *spawn.Config) {
+			cfg.Runner = runnerFunc(func(
+				context.Context, *spawn.TurnInput,
+			) (spawn.TurnResult, error) {
+				return spawn.TurnResult{Reply: "at once"}, nil
+			})
+		}).run()
+		for root, w := range map[session.Key]*worker{topKey: a, otherTree: b} {
+			_, err := w.Post(ctx, root, root, spawn.Incoming{ID: "1", Text: "one"})
+			require.NoError(t, err)
+			time.Sleep(2 * time.Minute)
+			require.Equal(t, w.name, f.ownerOf(root))
+		}
+		send := func(id string) {
+			_, _, err := a.SendOut(ctx, topKey, topKey, otherTree,
+				spawn.Incoming{ID: id, Text: id}, time.Minute)
+			require.NoError(t, err)
+		}
+		for i := range 40 {
+			send(fmt.Sprint("many ", i))
+			require.Equal(t, min(i+1, 16), spawn.KeptAnswers(b.Supervisor, otherTree))
+		}
+		time.Sleep(2 * time.Minute)
+		send("later")
+		require.Equal(t, 1, spawn.KeptAnswers(b.Supervisor, otherTree))
+	})
 }

@@ -208,3 +208,11 @@ func AnswerWithin(
 	_, err := s.answerWithin(ctx, from, to, &m, left)
 	return err
 }
+
+// KeptAnswers returns for how many messages of a tree answers are kept.
+func KeptAnswers(s *Supervisor, root session.Key) int {
+	sh := s.shellOf(root)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return len(sh.kept)
+}

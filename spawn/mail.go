@@ -467,12 +467,19 @@ type answerWaiter struct {
 
 // finish ends the wait.
 func (w *answerWaiter) finish(e *tree.Entry, err error) {
+	var reply Reply
+	if e != nil && w.ready != nil {
+		reply = *replyOf(e)
+	}
+	w.end(reply, err)
+}
+
+// end is finish for a reply that is there.
+func (w *answerWaiter) end(reply Reply, err error) {
 	if w.ready == nil {
 		return
 	}
-	if w.err = err; e != nil {
-		w.reply = *replyOf(e)
-	}
+	w.reply, w.err = reply, err
 	close(w.ready)
 	w.ready = nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -420,18 +419,15 @@ type keptAnswer struct {
 func (s *Supervisor) postKept(
 	ctx context.Context, post *tree.Post, read func(*tree.Tree, tree.Reply),
 ) error {
-	for {
-		sh := s.shellOf(post.To)
-		err := sh.owner.Do(ctx, post, func(t *tree.Tree, r tree.Reply) {
+	_, err := withShell(s, post.To, func(sh *treeShell) (_ struct{}, err error) {
+		return struct{}{}, sh.owner.Do(ctx, post, func(t *tree.Tree, r tree.Reply) {
 			read(t, r)
 			if !r.Existing {
 				sh.keepAnswer(post, t, r)
 			}
 		})
-		if !errors.Is(err, owner.ErrRetired) {
-			return err
-		}
-	}
+	})
+	return err
 }
 
 // keepAnswer keeps the answer to a message that a batch has just recorded.
@@ -455,11 +451,9 @@ func (sh *treeShell) takeKept(w *answerWaiter) bool {
 	i := slices.IndexFunc(sh.kept, func(k *keptAnswer) bool {
 		return k.of.To == w.of.To && k.of.From == w.of.From && k.of.ID == w.of.ID
 	})
-	if i < 0 || sh.kept[i].ready != nil || w.ready == nil {
+	if i < 0 || sh.kept[i].ready != nil {
 		return false
 	}
-	w.reply, w.err = sh.kept[i].reply, sh.kept[i].err
-	close(w.ready)
-	w.ready = nil
+	w.end(sh.kept[i].reply, sh.kept[i].err)
 	return true
 }

@@ -27,7 +27,7 @@ type Log struct {
 	fs    disk.FS
 	dir   string
 	limit int // of a payload, in bytes
-	roomSize
+	rooms roomSize
 
 	// commitMu is held while a group is written, and at the beginning and the end of a rewrite.
 	// It guards the fields up to the blank line.
@@ -97,7 +97,7 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 		return nil, Report{}, fmt.Errorf("wal: %w", err)
 	}
 	l := &Log{
-		fs: fsys, dir: dir, limit: MaxPayload, roomSize: usualRoom,
+		fs: fsys, dir: dir, limit: MaxPayload, rooms: usualRoom,
 		file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int),
 		mark: mark,
 	}
@@ -346,7 +346,7 @@ func (l *Log) write(group []*request) ([]Span, error) {
 			spans = append(spans, Span{Off: h.off, Len: h.length})
 		}
 	}
-	if err := l.writeDurable(f, end, l.buf, l.at(end)); err != nil {
+	if err := l.writeDurable(f, end, l.buf, l.rooms.at(end)); err != nil {
 		return nil, err
 	}
 	if cap(l.buf) > maxGroup {

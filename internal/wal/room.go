@@ -24,7 +24,7 @@ func (r roomSize) at(end int64) int64 { return min(max(end/4, r.least), r.most) 
 
 // SetRoom sets the least and the most bytes that the log keeps behind its end. Tests have it make
 // room often.
-func (l *Log) SetRoom(least, most int64) { l.roomSize = roomSize{least, most} }
+func (l *Log) SetRoom(least, most int64) { l.rooms = roomSize{least, most} }
 
 // zeros are what room is made of.
 var zeros [64 << 10]byte
