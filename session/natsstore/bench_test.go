@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/require"
@@ -20,12 +19,8 @@ import (
 func BenchmarkAppend(b *testing.B) {
 	s := startServer(b)
 	payload := session.Raw(fmt.Sprintf("%q", strings.Repeat("x", 1022)))
-	conn, err := nats.Connect(s.url())
-	require.NoError(b, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(b, err)
-	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{
+	js := jetStream(b, s.url())
+	_, err := js.CreateStream(b.Context(), jetstream.StreamConfig{
 		Name: "floor", Subjects: []string{"floor.>"},
 	})
 	require.NoError(b, err)

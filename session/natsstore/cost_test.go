@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
@@ -68,11 +67,7 @@ func TestCostOfTrees(t *testing.T) {
 			}
 		})
 	}
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	measure := func(trees string) (rate float64) {
 		time.Sleep(lease) // until both have seen what there is
 		before := costsOf(t, s, js, o.Name)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/storecopy/storecopytest"
 	"github.com/stretchr/testify/require"
@@ -234,11 +232,7 @@ func TestImportedLog(t *testing.T) {
 // Whichever message of an imported log or transcript is gone, a reader is told.
 func TestDamagedImport(t *testing.T) {
 	s := theServer(t)
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	ref := session.Ref{Key: root, SessionID: "one"}
 	for gone := range uint64(3) {
 		o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
@@ -281,14 +275,10 @@ func TestListersOfADamagedStore(t *testing.T) {
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
 	store := open(t, s, o)
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	ref := session.Ref{Key: root, SessionID: "one"}
 	m := session.Message{Role: session.MessageUser}
-	_, err = store.Transcripts.Append(t.Context(), ref, 0, m)
+	_, err := store.Transcripts.Append(t.Context(), ref, 0, m)
 	require.NoError(t, err)
 	_, err = store.Files.Put(t.Context(), ref, strings.NewReader("x"), session.File{})
 	require.NoError(t, err)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,11 +111,7 @@ func TestConflictLeavesNothing(t *testing.T) {
 	late.Due = time.Unix(1, 0)
 	_, err := a.Journal.Append(t.Context(), root, last, late) // it believes that the log ends there
 	require.ErrorIs(t, err, session.ErrConflict)
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	stream, err := js.Stream(t.Context(), o.Name+"_log")
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, stream.CachedInfo().State.Msgs)

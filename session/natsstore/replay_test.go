@@ -188,11 +188,7 @@ func sendAgain(t *testing.T, js jetstream.JetStream, m *jetstream.RawStreamMsg, 
 // is what was there, or damaged.
 func TestReplayedMessages(t *testing.T) {
 	server := theServer(t)
-	conn, err := nats.Connect(server.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, server.ClientURL())
 	for _, kind := range []string{"log", "text"} {
 		damaged := 0
 		for i := 0; ; i++ {
@@ -235,11 +231,7 @@ func TestReplayedMessages(t *testing.T) {
 // know of: the Store reads as before, and goes on.
 func TestCopiedMessages(t *testing.T) {
 	server := theServer(t)
-	conn, err := nats.Connect(server.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, server.ClientURL())
 	from, to := freshName(t, server), freshName(t, server)
 	s := open(t, server, natsstore.Options{Name: from, TrustSync: true})
 	fillReplayed(t, s)
@@ -266,6 +258,6 @@ func TestCopiedMessages(t *testing.T) {
 	have, failed := dumpStore(t.Context(), other)
 	require.Empty(t, failed)
 	assert.Equal(t, want, have)
-	_, err = other.Files.Put(t.Context(), replayRef("used"), strings.NewReader("x"), session.File{})
+	_, err := other.Files.Put(t.Context(), replayRef("used"), strings.NewReader("x"), session.File{})
 	require.NoError(t, err)
 }

@@ -105,13 +105,9 @@ var names atomic.Int64
 func freshName(t testing.TB, s *server.Server) string {
 	name := fmt.Sprintf("t%d", names.Add(1))
 	t.Cleanup(func() {
-		conn, err := nats.Connect(s.ClientURL())
-		require.NoError(t, err)
-		defer conn.Close()
-		js, err := jetstream.New(conn)
-		require.NoError(t, err)
+		js := jetStream(t, s.ClientURL())
 		for _, kind := range []string{"log", "text", "docs"} {
-			_ = js.DeleteStream(t.Context(), name+"_"+kind)
+			_ = js.DeleteStream(context.WithoutCancel(t.Context()), name+"_"+kind)
 		}
 	})
 	return name
@@ -130,4 +126,15 @@ func open(t testing.TB, s *server.Server, o natsstore.Options) *session.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	return store
+}
+
+// jetStream returns the JetStream of a server, beside every Store.
+func jetStream(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	return js
 }

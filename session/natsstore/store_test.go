@@ -124,11 +124,7 @@ func TestSyncIsAsked(t *testing.T) {
 // TestStreamsAreChecked opens a Store whose streams are not as they must be.
 func TestStreamsAreChecked(t *testing.T) {
 	s := theServer(t)
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	for name, change := range map[string]func(c *jetstream.StreamConfig){
 		"allow_direct": func(c *jetstream.StreamConfig) { c.AllowDirect = true },
 		"max_age":      func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
@@ -178,7 +174,7 @@ func TestStreamsAreChecked(t *testing.T) {
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
 	require.NoError(t, open(t, s, o).Close())
 	o.Replicas = 3
-	_, err = natsstore.Open(t.Context(), s.ClientURL(), o)
+	_, err := natsstore.Open(t.Context(), s.ClientURL(), o)
 	require.ErrorIs(t, err, session.ErrUnsafe)
 }
 
@@ -292,11 +288,7 @@ func TestTimeout(t *testing.T) {
 // with a gap.
 func TestDamage(t *testing.T) {
 	s := theServer(t)
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	for name, damage := range map[string]func(s jetstream.Stream, subject string, second uint64){
 		"a message is gone": func(stream jetstream.Stream, _ string, second uint64) {
 			require.NoError(t, stream.DeleteMsg(t.Context(), second))
@@ -362,11 +354,7 @@ func TestSnapshotsLeaveLittle(t *testing.T) {
 		}
 		last = add(t, store, last, b)
 	}
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	stream, err := js.Stream(t.Context(), o.Name+"_log")
 	require.NoError(t, err)
 	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(o.Name+".log.>"))
@@ -440,11 +428,7 @@ func TestSmallMessages(t *testing.T) {
 	assert.Equal(t, big, string(answer))
 	cancel()
 	serving.Wait()
-	conn, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, s.ClientURL())
 	docs, err := js.Stream(t.Context(), natsstore.DefaultName+"_docs")
 	require.NoError(t, err)
 	info, err := docs.Info(t.Context())

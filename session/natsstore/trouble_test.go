@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session/internal/enginetest"
 	"github.com/stretchr/testify/require"
@@ -15,12 +14,9 @@ func TestTroubleOfLanes(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
 	at := enginetest.Place{URL: s.ClientURL(), Name: freshName(t, s)}
-	conn, err := nats.Connect(at.URL)
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
+	js := jetStream(t, at.URL)
 	var docs jetstream.Stream
+	var err error
 	var foreign uint64
 	engine.TestTrouble(t, at, func() {
 		docs, err = js.Stream(t.Context(), at.Name+"_docs")
