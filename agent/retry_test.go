@@ -383,6 +383,13 @@ func TestRunnersOfTheirOwnPause(t *testing.T) {
 			if wrong, ok := errors.AsType[*agent.InputError](long); !ok || wrong.Field != "model" {
 				return agent.Result{}, fmt.Errorf("a provider that is too long: %w", long)
 			}
+			most := strings.Repeat("p", 1024) // a lane takes that as well
+			if err := tn.Limited(most+"/x", agent.RateLimited{After: time.Second}); err != nil {
+				return agent.Result{}, err
+			}
+			if err := (session.Ticket{ID: "1", Provider: most}).Validate("l"); err != nil {
+				return agent.Result{}, err
+			}
 			var wg sync.WaitGroup
 			for _, model := range []string{"P/y", "q/x", ""} {
 				wg.Go(func() {

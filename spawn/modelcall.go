@@ -16,6 +16,10 @@ import (
 // MaxPause is the longest pause of a provider: ten minutes.
 const MaxPause = owner.MaxPause
 
+// maxProvider is how many bytes the provider of a pause may have: as many as that of a
+// [session.Ticket], since all processes of a cluster read it.
+const maxProvider = 1024
+
 // Limited says that the provider of a model takes no calls for so long, as an answer with the HTTP
 // status 429 says: it pauses. The provider is what stands before the first slash of the model, in
 // any letter case. All models without a slash have one provider together. An empty model is that of
@@ -34,8 +38,9 @@ func (t *TurnInput) Limited(model string, pause time.Duration) error {
 		return err
 	}
 	provider := providerOf(cmp.Or(model, t.shell.sup.modelOf(t.run)))
-	if err := (session.Ticket{ID: "-", Provider: provider}).Validate(""); err != nil {
-		return &InputError{Field: "model", Reason: err.Error()}
+	if len(provider) > maxProvider {
+		return &InputError{Field: "model", Reason: fmt.Sprintf(
+			"its provider has %d bytes, the limit is %d", len(provider), maxProvider)}
 	}
 	now := time.Now()
 	t.shell.sup.lane.Pause(provider, now, now.Add(min(pause, MaxPause)))
