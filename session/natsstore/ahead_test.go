@@ -22,7 +22,7 @@ func TestLongLogsAreReadInPieces(t *testing.T) {
 	conn, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
 	defer conn.Close()
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	store, err := natsstore.OpenConn(t.Context(), conn, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()

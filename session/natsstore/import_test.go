@@ -18,7 +18,7 @@ import (
 // empty opens a Store that has nothing.
 func empty(t *testing.T) *session.Store {
 	s := theServer(t)
-	return open(t, s, natsstore.Options{Name: freshName(t, s), TrustSync: true})
+	return open(t, s, natsstore.Options{Name: freshName(), TrustSync: true})
 }
 
 func TestCopiesOfRandomHistories(t *testing.T) { storecopytest.TestHistories(t, empty) }
@@ -128,7 +128,7 @@ func (x *importedText) check() {
 // is appended, archived, taken into use again, or removed and begun anew.
 func TestImportedTranscript(t *testing.T) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	stores := []*session.Store{open(t, s, o), open(t, s, o)}
 	for seed := range uint64(5) {
 		x := &importedText{
@@ -164,7 +164,7 @@ func TestImportedTranscript(t *testing.T) {
 // process.
 func TestImportedLog(t *testing.T) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	stores := []*session.Store{open(t, s, o), open(t, s, o)}
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // any will do
@@ -235,7 +235,7 @@ func TestDamagedImport(t *testing.T) {
 	js := jetStream(t, s.ClientURL())
 	ref := session.Ref{Key: root, SessionID: "one"}
 	for gone := range uint64(3) {
-		o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+		o := natsstore.Options{Name: freshName(), TrustSync: true}
 		store := open(t, s, o)
 		for i := range session.Seq(4) {
 			b := entries(fmt.Sprint(i), 1)
@@ -273,7 +273,7 @@ func TestDamagedImport(t *testing.T) {
 // listers, which tell of them at the end.
 func TestListersOfADamagedStore(t *testing.T) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	store := open(t, s, o)
 	js := jetStream(t, s.ClientURL())
 	ref := session.Ref{Key: root, SessionID: "one"}

@@ -12,7 +12,7 @@ import (
 // opener returns a function that opens one Store again and again.
 func opener(t *testing.T) func() (*session.Store, error) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	return func() (*session.Store, error) { return natsstore.Open(t.Context(), s.ClientURL(), o) }
 }
 

@@ -41,7 +41,7 @@ func (d lossyDialer) Dial(kind, addr string) (net.Conn, error) {
 func TestLostRequests(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
-	name := freshName(t, s)
+	name := freshName()
 	for process, lost := range map[string]int32{"claim": 4, "entry": 3} {
 		t.Run(process, func(t *testing.T) {
 			t.Parallel()

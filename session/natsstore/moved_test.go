@@ -9,7 +9,7 @@ import (
 
 // place returns streams that no other test has.
 func place(t *testing.T, s *server.Server) enginetest.Place {
-	return enginetest.Place{URL: s.ClientURL(), Name: freshName(t, s)}
+	return enginetest.Place{URL: s.ClientURL(), Name: freshName()}
 }
 
 // A bot whose store is moved goes on where that is now exactly as it does where it was.

@@ -51,7 +51,7 @@ func openCut(
 // cutOpener returns what opens the Stores of processes, which hang or fail while they are cut off.
 func cutOpener(t *testing.T, o natsstore.Options, hangs bool) enginetest.OpenCutFunc {
 	s := theServer(t)
-	o.Name, o.TrustSync = freshName(t, s), true
+	o.Name, o.TrustSync = freshName(), true
 	return func(process string) (*session.Store, *enginetest.Network, error) {
 		o := o
 		o.Process = process

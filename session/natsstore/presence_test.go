@@ -29,7 +29,7 @@ func refused(t *testing.T, url string, o natsstore.Options) {
 // would share them, and the other way round: before it serves, while it does, and when it is gone.
 func TestMembersAndOneThatIsAlone(t *testing.T) {
 	s := theServer(t)
-	alone := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	alone := natsstore.Options{Name: freshName(), TrustSync: true}
 	member := alone
 	member.Process, member.Lease = "a", 5*time.Second
 	first := open(t, s, alone)
@@ -63,7 +63,7 @@ func TestMembersAndOneThatIsAlone(t *testing.T) {
 // at once, and others are refused until it counts as gone.
 func TestKilledAlone(t *testing.T) {
 	s := theServer(t)
-	alone := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	alone := natsstore.Options{Name: freshName(), TrustSync: true}
 	member := alone
 	member.Process = "a"
 	conn, err := nats.Connect(s.ClientURL())
@@ -93,13 +93,13 @@ func forgetOpen(t *testing.T, url, name string) {
 func TestLostToMember(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
-	alone := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	alone := natsstore.Options{Name: freshName(), TrustSync: true}
 	member := alone
 	member.Process = "a"
 	lost := open(t, s, alone)
 	forgetOpen(t, s.ClientURL(), alone.Name)
 	open(t, s, member)
-	alone.Name = freshName(t, s)
+	alone.Name = freshName()
 	kept := open(t, s, alone)
 	forgetOpen(t, s.ClientURL(), alone.Name)
 	require.Eventually(t, func() bool {

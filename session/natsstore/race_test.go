@@ -19,7 +19,7 @@ import (
 func TestTakenTreeIsFenced(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Lease: time.Second}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Lease: time.Second}
 	o.Process = "a"
 	a := open(t, s, o)
 	_, err := engine.Claim(t.Context(), a, root)
@@ -73,7 +73,7 @@ func (r *lastReader) Read(b []byte) (int, error) {
 // written in part: the Put fails, or the file is whole.
 func TestRemovedWhileOneIsPut(t *testing.T) {
 	s := theServer(t)
-	store := open(t, s, natsstore.Options{Name: freshName(t, s), TrustSync: true})
+	store := open(t, s, natsstore.Options{Name: freshName(), TrustSync: true})
 	ref := session.Ref{Key: root, SessionID: "one"}
 	for _, before := range []int{0, 1} {
 		for range before {
@@ -102,7 +102,7 @@ func TestRemovedWhileOneIsPut(t *testing.T) {
 // before its message: no part, and nothing that leads to the log.
 func TestConflictLeavesNothing(t *testing.T) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	a, b := open(t, s, o), open(t, s, o)
 	last := add(t, a, 0, entries("first", 1))
 	add(t, b, last, entries("second", 1))
@@ -120,7 +120,7 @@ func TestConflictLeavesNothing(t *testing.T) {
 // TestLeftClaimsDoNotComeBack has a process leave and join again: the trees that it had are free.
 func TestLeftClaimsDoNotComeBack(t *testing.T) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: "a"}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Process: "a"}
 	a := open(t, s, o)
 	left, err := engine.Claim(t.Context(), a, root)
 	require.NoError(t, err)

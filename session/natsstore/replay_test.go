@@ -192,7 +192,7 @@ func TestReplayedMessages(t *testing.T) {
 	for _, kind := range []string{"log", "text"} {
 		damaged := 0
 		for i := 0; ; i++ {
-			name := freshName(t, server)
+			name := freshName()
 			o := natsstore.Options{Name: name, TrustSync: true}
 			s := open(t, server, o)
 			fillReplayed(t, s)
@@ -232,7 +232,7 @@ func TestReplayedMessages(t *testing.T) {
 func TestCopiedMessages(t *testing.T) {
 	server := theServer(t)
 	js := jetStream(t, server.ClientURL())
-	from, to := freshName(t, server), freshName(t, server)
+	from, to := freshName(), freshName()
 	s := open(t, server, natsstore.Options{Name: from, TrustSync: true})
 	fillReplayed(t, s)
 	want, failed := dumpStore(t.Context(), s)

@@ -101,17 +101,9 @@ func ownServer(t testing.TB, configure func(*server.Options)) *server.Server {
 
 var names atomic.Int64
 
-// freshName returns a name that no other test has, whose streams go at the end of the test.
-func freshName(t testing.TB, s *server.Server) string {
-	name := fmt.Sprintf("t%d", names.Add(1))
-	t.Cleanup(func() {
-		js := jetStream(t, s.ClientURL())
-		for _, kind := range []string{"log", "text", "docs"} {
-			_ = js.DeleteStream(context.WithoutCancel(t.Context()), name+"_"+kind)
-		}
-	})
-	return name
-}
+// freshName returns a name that no other test has. Its streams go with the server: to remove them
+// while other tests make theirs has nats-server 2.15.2 fail now and then.
+func freshName() string { return fmt.Sprintf("t%d", names.Add(1)) }
 
 // open opens a Store, which is closed at the end of the test.
 func open(t testing.TB, s *server.Server, o natsstore.Options) *session.Store {

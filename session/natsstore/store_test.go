@@ -149,7 +149,7 @@ func TestStreamsAreChecked(t *testing.T) {
 		"format": func(c *jetstream.StreamConfig) { c.Metadata["offshoot-format"] = "2" },
 		"none":   func(c *jetstream.StreamConfig) { c.Metadata = nil },
 	} {
-		o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+		o := natsstore.Options{Name: freshName(), TrustSync: true}
 		require.NoError(t, open(t, s, o).Close())
 		stream, err := js.Stream(t.Context(), o.Name+"_log")
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestStreamsAreChecked(t *testing.T) {
 		require.ErrorAs(t, err, &setting, name)
 		assert.Equal(t, name, setting.Name)
 	}
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	require.NoError(t, open(t, s, o).Close())
 	o.Replicas = 3
 	_, err := natsstore.Open(t.Context(), s.ClientURL(), o)
@@ -216,7 +216,7 @@ func TestLostAcknowledgement(t *testing.T) {
 		nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectBufSize(-1))
 	require.NoError(t, err)
 	defer conn.Close()
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: "a"}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Process: "a"}
 	store, err := natsstore.OpenConn(t.Context(), conn, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
@@ -267,7 +267,7 @@ func TestLostAcknowledgement(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Second}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Timeout: time.Second}
 	store, n, err := openCut(t.Context(), s, o, true)
 	require.NoError(t, err)
 	last := add(t, store, 0, entries("first", 1))
@@ -305,7 +305,7 @@ func TestDamage(t *testing.T) {
 			require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("*.log.p.>")))
 		},
 	} {
-		o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+		o := natsstore.Options{Name: freshName(), TrustSync: true}
 		store := open(t, s, o)
 		large := entries("large", 1)
 		large.Entries[0].Payload = session.Raw(fmt.Sprintf("%q", strings.Repeat("x", 3<<20)))
@@ -342,7 +342,7 @@ func TestDamage(t *testing.T) {
 // parts and the members, and what led to due times.
 func TestSnapshotsLeaveLittle(t *testing.T) {
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
+	o := natsstore.Options{Name: freshName(), TrustSync: true}
 	store := open(t, s, o)
 	var last session.Seq
 	for i := range 30 {
@@ -370,7 +370,7 @@ func TestSnapshotsLeaveLittle(t *testing.T) {
 // TestLimits refuses what is too large, with the limit, and changes nothing.
 func TestLimits(t *testing.T) {
 	s := theServer(t)
-	store := open(t, s, natsstore.Options{Name: freshName(t, s), TrustSync: true})
+	store := open(t, s, natsstore.Options{Name: freshName(), TrustSync: true})
 	batch := entries("large", 1)
 	batch.Entries[0].Payload = endless(4*session.BatchLimit + 1)
 	_, err := store.Journal.Append(t.Context(), root, 0, batch)
@@ -452,7 +452,7 @@ func TestWritesThatFail(t *testing.T) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(t, err)
 	defer conn.Close()
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: "a"}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Process: "a"}
 	store, err := natsstore.OpenConn(t.Context(), conn, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
@@ -495,7 +495,7 @@ func TestConnectionThatIsEnded(t *testing.T) {
 	s := theServer(t)
 	conn, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Hour}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Timeout: time.Hour}
 	store, err := natsstore.OpenConn(t.Context(), conn, o)
 	require.NoError(t, err)
 	conn.Close()

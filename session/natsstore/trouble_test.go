@@ -13,7 +13,7 @@ import (
 func TestTroubleOfLanes(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
-	at := enginetest.Place{URL: s.ClientURL(), Name: freshName(t, s)}
+	at := enginetest.Place{URL: s.ClientURL(), Name: freshName()}
 	js := jetStream(t, at.URL)
 	var docs jetstream.Stream
 	var err error

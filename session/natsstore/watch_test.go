@@ -104,7 +104,7 @@ func TestBotOfStreamsMadeAnew(t *testing.T) {
 	t.Parallel()
 	for _, process := range []string{"", "a"} {
 		s := theServer(t)
-		o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: process}
+		o := natsstore.Options{Name: freshName(), TrustSync: true, Process: process}
 		store := open(t, s, o)
 		rt, err := agent.Open(t.Context(), agent.Config{
 			Store: store,
@@ -146,7 +146,7 @@ func TestBotOfStreamsMadeAnew(t *testing.T) {
 func TestStreamIsGone(t *testing.T) {
 	t.Parallel()
 	s := theServer(t)
-	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: time.Second}
+	o := natsstore.Options{Name: freshName(), TrustSync: true, Timeout: time.Second}
 	store := open(t, s, o)
 	require.NoError(t, connect(t, s.ClientURL()).DeleteStream(t.Context(), o.Name+"_log"))
 	for range 2 {
@@ -179,7 +179,7 @@ func TestHealthOfStreamsThatTakeNothing(t *testing.T) {
 			"is full":         func(c *jetstream.StreamConfig) { c.MaxBytes = 1 },
 			"does not listen": func(c *jetstream.StreamConfig) { c.Subjects = []string{c.Name + ".x"} },
 		} {
-			o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Timeout: 2 * time.Second}
+			o := natsstore.Options{Name: freshName(), TrustSync: true, Timeout: 2 * time.Second}
 			store := open(t, s, o)
 			stream, err := js.Stream(t.Context(), o.Name+"_"+kind)
 			require.NoError(t, err)
