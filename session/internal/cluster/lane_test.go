@@ -28,6 +28,9 @@ type engine struct {
 	hear   []func(hint string)
 	asked  map[string]int // how often, by method
 	opened uint64
+
+	orphans []session.Key
+	looked  time.Time // when it was last asked for the orphans
 }
 
 // A member is the Ledger of one process of an engine, as far as lanes need one.
@@ -95,6 +98,15 @@ func (m member) Beat(
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return nil, false, m.noBeat
+}
+
+func (m member) Orphans(
+	context.Context, int,
+) (roots []session.Key, behind int, now time.Time, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looked = time.Now()
+	return m.orphans, 0, m.looked, nil
 }
 
 func (m member) Sweep(context.Context) error { return nil }
@@ -255,5 +267,38 @@ func TestHealthOfALease(t *testing.T) {
 				require.EqualError(t, o.Health(), "lease: no table")
 			}
 		}
+	})
+}
+
+// Trees are yielded from a fresh look while claims take long, each once.
+func TestOrphansOfASlowProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{lanes: make(map[string]LaneView), asked: make(map[string]int)}
+		for i := range 20 {
+			root, err := session.ParseRoot(fmt.Sprintf("agent:main:a%d", i))
+			require.NoError(t, err)
+			e.orphans = append(e.orphans, root)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all []session.Key
+		for root, err := range e.open(t).Orphans(ctx) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				break
+			}
+			e.mu.Lock()
+			age := time.Since(e.looked)
+			e.mu.Unlock()
+			require.Less(t, age, 150*time.Millisecond)
+			if len(all) == 0 {
+				time.Sleep(session.OrphanSpread) // then all others are due
+			}
+			time.Sleep(60 * time.Millisecond)
+			all = append(all, root)
+			if len(all) == len(e.orphans) {
+				cancel()
+			}
+		}
+		require.ElementsMatch(t, e.orphans, all)
 	})
 }

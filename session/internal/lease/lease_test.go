@@ -259,6 +259,9 @@ func TestLookout(t *testing.T) {
 	claim, again = l.Look(p, orphans, 0, at(2))
 	require.Len(t, claim, 8)
 	require.Equal(t, at(62), again)
+	l.Keep(claim[5:])
+	kept, _ := l.Look(p, orphans, 0, at(3))
+	require.ElementsMatch(t, claim[5:], kept)
 	claim, _ = l.Look(p, orphans, 0, at(61))
 	require.Empty(t, claim)
 	claim, _ = l.Look(p, orphans[:3], 0, at(62))
@@ -314,8 +317,9 @@ func TestLookoutOverPages(t *testing.T) {
 		require.Len(t, times, 2, root.String())
 		require.Equal(t, session.OrphanAgain, times[1].Sub(times[0]))
 	}
+	l.Keep(orphans[:1])
 	orphans = nil
-	require.True(t, look(at(130), 0).IsZero())
+	require.True(t, look(at(130), 0).IsZero(), "nothing is kept of one that has an owner")
 	require.Zero(t, l.Skip())
 }
 

@@ -28,6 +28,13 @@ func (l *Lookout) Skip() int { return l.skip }
 // Forget has a tree be a new orphan if it is one: the process has learned that it had an owner.
 func (l *Lookout) Forget(root session.Key) { delete(l.next, root) }
 
+// Keep has the next Look give these orphans again, which Look returned and p has not claimed.
+func (l *Lookout) Keep(claim []session.Key) {
+	for _, root := range claim {
+		l.next[root] = time.Time{}
+	}
+}
+
 // Look takes a page of the orphans that there are, and returns those that p is to claim now, 16 at
 // most, the one first that has waited longest. It also returns when to look again: now if there is
 // more to claim or another page, and zero if there are no orphans. behind is how many orphans stand
