@@ -225,10 +225,12 @@ func BenchmarkManaged(b *testing.B) {
 	}
 }
 
-// BenchmarkFlat is BenchmarkDeliver in a tree that already holds many ended children. The cost of a
-// child must not grow.
+// BenchmarkFlat is BenchmarkDeliver in a tree that holds many ended children, beside the first
+// children of the same tree: x/first is how many times as long a child takes. The cost of a child
+// must not grow. What the collector does for a child is known only over whole cycles, of which one
+// has as many children as were kept, about.
 func BenchmarkFlat(b *testing.B) {
-	for _, ended := range []int{0, 100_000} {
+	for _, ended := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("ended=%d", ended), func(b *testing.B) {
 			b.ReportAllocs()
 			var wg sync.WaitGroup
@@ -239,15 +241,49 @@ func BenchmarkFlat(b *testing.B) {
 				Deliver:   func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})
 			root := session.Must(session.NamedKey("main", "bench"))
-			wg.Add(ended)
-			spawnAll(b, s, root, ended, 64)
-			wg.Wait()
+			kept := 0
+			run := func(children int) {
+				kept += children
+				wg.Add(children)
+				spawnAll(b, s, root, children, 64)
+				wg.Wait()
+			}
+			run(1000) // what is made once
+			first, _ := overCycles(20, run)
+			run(max(ended-kept, 0))
 			b.ResetTimer()
-			wg.Add(b.N)
-			spawnAll(b, s, root, b.N, 64)
-			wg.Wait()
+			var took time.Duration
+			children := 0
+			for range b.N {
+				perChild, n := overCycles(1, run)
+				took += perChild * time.Duration(n)
+				children += n
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(took)/float64(children)/float64(first), "x/first")
+			b.ReportMetric(float64(took)/float64(children), "ns/child")
 		})
 	}
+}
+
+// overCycles has children run for so many whole cycles of the collector. It returns how long each
+// took, and how many there were.
+func overCycles(cycles uint32, run func(children int)) (perChild time.Duration, children int) {
+	const atATime = 1000
+	count := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumGC
+	}
+	for before := count(); count() == before; {
+		run(atATime)
+	}
+	from, began := count(), time.Now()
+	for count() < from+cycles {
+		run(atATime)
+		children += atATime
+	}
+	return time.Since(began) / time.Duration(children), children
 }
 
 // BenchmarkQueued reports the bytes of memory of a run that waits in the lane: alone, with a
