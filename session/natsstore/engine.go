@@ -229,6 +229,7 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	var err error
 	sent, late := false, 0
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		last := err
 		err = s.e.line.use(within, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, s.pace.attempt(late, s.timeout))
 			defer cancel()
@@ -241,6 +242,9 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 		})
 		if errors.Is(err, context.DeadlineExceeded) {
 			late++
+			if within.Err() != nil && last != nil { // this attempt was cut short, and says nothing
+				err = last
+			}
 		}
 		if isAbsent(err) {
 			s.doubt()

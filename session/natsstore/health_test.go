@@ -2,10 +2,8 @@ package natsstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,12 +24,9 @@ func TestHealthOfAServerThatIsSilent(t *testing.T) {
 			Name: "h" + process, Timeout: time.Second, Process: process,
 		})
 		require.NoError(t, store.Health(t.Context()))
-		require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
-		require.Eventually(t, func() bool { // a signal takes a moment
-			return errors.Is(store.Health(t.Context()), natsstore.ErrTimeout)
-		}, time.Minute, 10*time.Millisecond)
+		goOn := s.Stop(t)
 		require.ErrorIs(t, store.Health(t.Context()), natsstore.ErrTimeout)
-		require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT))
+		goOn()
 		require.Eventually(t, func() bool { return store.Health(t.Context()) == nil }, time.Minute,
 			10*time.Millisecond)
 	}
@@ -53,8 +48,7 @@ func TestCallsOfAServerThatIsSilent(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = store.Close() }()
 	last := add(t, store, 0, entries("a", 1))
-	require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
-	defer func() { require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	defer s.Stop(t)()
 	for begun := time.Now(); time.Since(begun) < 4*time.Second; {
 		for name, call := range map[string]func(ctx context.Context) error{
 			"Health": store.Health,
@@ -114,8 +108,7 @@ func TestCloseOfAServerThatIsSilent(t *testing.T) {
 	early := s.open(t, o)
 	o.Process = "b"
 	late := s.open(t, o)
-	require.NoError(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
-	defer func() { require.NoError(t, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	defer s.Stop(t)()
 	closes := func(store *session.Store) {
 		ended := make(chan error, 1)
 		go func() { ended <- store.Close() }()
@@ -134,7 +127,7 @@ func TestCloseOfAServerThatIsSilent(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), text)
 		}, time.Minute, 100*time.Millisecond)
 	}
-	fails("") // a signal takes a moment
+	fails("")
 	closes(early)
 	fails("no connection")
 	time.Sleep(time.Second) // the client waits for a word of the server

@@ -229,7 +229,7 @@ func checkNoStampede(p *ownersProbe) {
 			shares[i]++
 		}))
 	}
-	c.until(p, "all orphans are claimed", c.orphanTime()+80, func() bool { // a busy machine takes long
+	c.until(p, "all orphans are claimed", c.orphanTime()+400, func() bool { // a busy machine takes long
 		mu.Lock()
 		defer mu.Unlock()
 		return len(got) == trees

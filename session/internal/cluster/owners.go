@@ -277,6 +277,7 @@ func (o *Owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 		err := o.check(ctx)
 		for err == nil {
 			most, woken := o.look(), o.hub.on(orphaned)
+			asked := time.Now()
 			orphans, behind, now, failed := o.ledger.Orphans(ctx, lookout.Skip())
 			for _, root := range o.takeRefused() {
 				lookout.Forget(root)
@@ -284,8 +285,9 @@ func (o *Owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 			if failed == nil {
 				claim, again := lookout.Look(o.self, orphans, behind, now)
 				looked := time.Now()
+				fresh := max(freshOrphans, looked.Sub(asked)) // half of the time is for claims
 				for i, root := range claim {
-					if i > 0 && time.Since(looked) > freshOrphans {
+					if i > 0 && time.Since(looked) > fresh {
 						lookout.Keep(claim[i:])
 						again = now
 						break

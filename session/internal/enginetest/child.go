@@ -5,6 +5,7 @@ package enginetest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -129,6 +131,24 @@ func (p *Process) Kill() {
 		<-p.ended
 		_ = p.Wait()
 	})
+}
+
+// Stop has a child stand still until goOn is called. All its threads stand still when Stop returns,
+// which a signal alone does not say.
+func (p *Process) Stop(t testing.TB) (goOn func()) {
+	t.Helper()
+	must(t, "stop", p.Process.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(p.Process.Pid, &status, syscall.WUNTRACED, nil)
+	for errors.Is(err, syscall.EINTR) {
+		_, err = syscall.Wait4(p.Process.Pid, &status, syscall.WUNTRACED, nil)
+	}
+	must(t, "wait until it stands still", err)
+	check(t, status.Stopped(), "it has ended and does not stand still: %v", status)
+	return func() {
+		t.Helper()
+		must(t, "go on", p.Process.Signal(syscall.SIGCONT))
+	}
 }
 
 // Ended is closed when a child says no more.

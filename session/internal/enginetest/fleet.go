@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -220,10 +219,10 @@ func (f *Fleet) StopOne(round int) {
 	m := f.members[i]
 	f.mu.Unlock()
 	f.logs.say(f.t, "stop p%d", i)
-	must(f.t, "stop", m.Process.Signal(syscall.SIGSTOP))
+	goOn := m.Stop(f.t)
 	pause(f.e.Lease + 3*time.Second)
 	f.logs.say(f.t, "go on p%d", i)
-	must(f.t, "go on", m.Process.Signal(syscall.SIGCONT))
+	goOn()
 	f.noteTurns()
 }
 

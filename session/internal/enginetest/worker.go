@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -189,9 +188,9 @@ func (e Engine) TestKilledMember(t *testing.T, at Place) {
 func (e Engine) TestStoppedMember(t *testing.T, at Place) {
 	t.Helper()
 	store, a, b := e.workers(t, at)
-	must(t, "stop", a.Process.Process.Signal(syscall.SIGSTOP))
+	goOn := a.Stop(t)
 	b.wait(t, "b has all trees", func() bool { return len(b.claimed) == memberTrees })
-	must(t, "go on", a.Process.Process.Signal(syscall.SIGCONT))
+	goOn()
 	a.wait(t, "a was refused each", func() bool { return len(a.refused) == memberTrees })
 	a.wait(t, "a was told of each", func() bool { return len(a.lost) == memberTrees })
 	b.wait(t, "b goes on", func() bool { return len(b.said) == memberTrees })
