@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,6 +71,37 @@ func collects(
 		require.NoError(t, sup.Shutdown(t.Context()))
 		require.NoError(t, <-done)
 	})
+}
+
+// A receiver that keeps the context of its call does not keep what was delivered.
+func TestContextOfACallKeepsNoDelivery(t *testing.T) {
+	for name, answer := range map[string]error{"arrives": nil, "fails": spawn.Permanent(io.EOF)} {
+		t.Run(name, func(t *testing.T) {
+			var kept context.Context
+			var gone weak.Pointer[spawn.Completion]
+			synctest.Test(t, func(t *testing.T) {
+				s, err := spawn.Open(t.Context(), spawn.Config{
+					Store: session.NewMemory(), Runner: instantRunner, CallerRun: true,
+					Deliver: func(ctx context.Context, out spawn.Delivery) error {
+						kept, gone = ctx, weak.Make(out.Completion) //nolint:fatcontext // kept on purpose
+						return answer
+					},
+				})
+				require.NoError(t, err)
+				done := make(chan error, 1)
+				go func() { done <- s.Run(context.WithoutCancel(t.Context())) }()
+				_, err = s.Spawn(
+					t.Context(), topKey, topKey, spawn.Request{Task: "x", Announce: true})
+				require.NoError(t, err)
+				synctest.Wait()
+				require.NoError(t, s.Shutdown(t.Context()))
+				require.NoError(t, <-done)
+			})
+			runtime.GC()
+			require.Nil(t, gone.Value())
+			runtime.KeepAlive(kept)
+		})
+	}
 }
 
 func always(m spawn.QueueMode) func(session.Key) spawn.QueueMode {

@@ -131,7 +131,8 @@ func (q *Request) command(requester session.Key, id string) tree.Spawn {
 		route := clean // &clean would move one to the heap also where there is none
 		cmd.Route = &route
 	}
-	if place := q.Place.Clean(); !place.IsZero() {
+	if clean := q.Place.Clean(); !clean.IsZero() {
+		place := clean // likewise
 		cmd.Place = &place
 	}
 	if !q.Bind.IsZero() {
@@ -173,7 +174,7 @@ func (sh *treeShell) spawn(
 	call := newSpawnCall()
 	id := string(q.ID)
 	if id == "" {
-		id = sh.sup.ids.newID()
+		id = sh.sup.ids.newRunID()
 	}
 	call.cmd = q.command(requester, id)
 	call.cmd.Shown = sh.sup.shownLabel(q.Label)

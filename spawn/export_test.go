@@ -89,6 +89,8 @@ func (s *Supervisor) Trees() int { return len(s.allShells()) }
 // NewID returns an id as the Supervisor makes them.
 func (s *Supervisor) NewID() string { return s.ids.newID() }
 
+func (s *Supervisor) NewRunID() string { return s.ids.newRunID() }
+
 // A Checkpoint is the state of a tree after an append. It is valid during the call that gets it.
 type Checkpoint struct {
 	Last session.Seq

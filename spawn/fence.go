@@ -195,9 +195,15 @@ type callContext struct {
 
 // newCallContext returns the context of a call that may take so long from now on.
 func newCallContext(parent context.Context, limit time.Duration) *callContext {
-	c := &callContext{Context: parent, deadline: time.Now().Add(limit)}
-	c.mark.ctx = c //nolint:fatcontext // it refers to itself, and no chain grows
+	c := new(callContext)
+	c.begin(parent, limit)
 	return c
+}
+
+// begin is newCallContext for one that is a part of what the call needs beside it.
+func (c *callContext) begin(parent context.Context, limit time.Duration) {
+	c.Context, c.deadline = parent, time.Now().Add(limit)
+	c.mark.ctx = c
 }
 
 // Value implements context.Context.

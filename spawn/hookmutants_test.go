@@ -53,7 +53,7 @@ var hookMutants = []mutant{
 	},
 	{
 		"hooks: a hook is not busy", "sender.go",
-		"r.busy && !to.Hook,", "r.busy,",
+		"r.busy && !to.Hook", "r.busy",
 		".", "TestEndedIsNotBusy",
 	},
 	{

@@ -22,10 +22,11 @@ func TestIDsAreUUIDs(t *testing.T) {
 	)
 	seen := map[string]bool{}
 	for range 1000 {
-		id := s.NewID()
-		require.Regexp(t, form, id)
-		require.False(t, seen[id])
-		seen[id] = true
+		for _, id := range []string{s.NewID(), s.NewRunID()} {
+			require.Regexp(t, form, id)
+			require.False(t, seen[id])
+			seen[id] = true
+		}
 	}
 	require.Regexp(t, form, session.NewID())
 }

@@ -218,20 +218,23 @@ func (s *Supervisor) answerOf(o TurnResult) tree.Result {
 }
 
 // completionOf returns the end of a run of a session as its requester is told of it; nil if the
-// tree does not have the run. The run is named as entries and inputs name it.
-func completionOf(t *tree.Tree, r *tree.Run, run string, requester session.Key) *Completion {
+// tree does not have the run. The run is named as entries and inputs name it. The caller sets the
+// Nonce.
+func completionOf(
+	t *tree.Tree, r *tree.Run, run string, requester session.Key,
+) (c *Completion, nonce uint64) {
 	of, kept := r.RunOf(run)
 	if !kept {
-		return nil
+		return nil, 0
 	}
-	c := &Completion{
-		Run: runInfoOf(t, r, &of), Nonce: strconv.FormatUint(of.Nonce, 16), Requester: requester,
+	c = &Completion{
+		Run: runInfoOf(t, r, &of), Requester: requester,
 		Siblings: siblingsOf(r, &of), Origin: r.OriginOf(&of),
 	}
 	if of.Answer != nil {
 		c.Fallback = string(of.Answer.Fallback)
 	}
-	return c
+	return c, of.Nonce
 }
 
 // siblingsOf counts the runs beside r that were active when a run of r ended, and still are: they
@@ -263,44 +266,63 @@ func inputOf(t *tree.Tree, to *tree.Run, in tree.Input) Input {
 	switch c := t.Run(in.From); {
 	case c == nil:
 	case in.Class == tree.Completion:
-		x.Completion = completionOf(t, c, in.RunID, to.Key())
+		var nonce uint64
+		if x.Completion, nonce = completionOf(t, c, in.RunID, to.Key()); x.Completion != nil {
+			x.Completion.Nonce = strconv.FormatUint(nonce, nonceBase)
+		}
 	case in.Class == tree.Milestone:
 		x.Label = cmp.Or(c.Spec.Label(), string(c.Spec.Task))
 	}
 	return x
 }
 
+// nonceBase is the base in which a Nonce is written.
+const nonceBase = 16
+
 // deliveryOf returns an entry of the outbox as Deliver gets it.
 func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	out := Delivery{
-		Key: deliveryKey(t, e.Ord), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(),
+		Attempt: int(e.Tries) + 1, Epoch: t.Epoch(),
 		MayRepeat: e.MayRepeat(), Late: e.Late, To: e.To,
 		Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
-	if e.Reply {
+	switch {
+	case e.Reply:
 		out.Reply = replyOf(e)
 		out.Route = out.Reply.Route
-		return out
-	}
-	if e.Hook {
+	case e.Hook:
 		out.Ended = endedOf(t, e)
-		return out
-	}
-	if e.Sends {
+	case e.Sends:
 		out.Sent = sentOf(e)
-		return out
-	}
-	if e.Event {
+	case e.Event:
 		out.Event = programEvent(e)
-		return out
+	default:
+		out.complete(t, e)
 	}
-	if r := t.Run(e.Run); r != nil {
-		out.Completion, out.Update = completionOf(t, r, e.RunID, e.To), e.Update
-		if at := r.RouteOf(e.RunID); at != nil {
-			out.Route = *at
-		}
+	if out.Key == "" {
+		out.Key = deliveryKey(t, e.Ord)
 	}
 	return out
+}
+
+// complete sets what a delivery has of the run that has ended, and then its Key.
+func (d *Delivery) complete(t *tree.Tree, e *tree.Entry) {
+	r := t.Run(e.Run)
+	if r == nil {
+		return
+	}
+	var nonce uint64
+	if d.Completion, nonce = completionOf(t, r, e.RunID, e.To); d.Completion != nil {
+		// The two texts are one allocation.
+		var b [80]byte
+		key := appendDeliveryKey(b[:0], t, e.Ord)
+		both := string(strconv.AppendUint(key, nonce, nonceBase))
+		d.Key, d.Completion.Nonce = both[:len(key)], both[len(key):]
+	}
+	d.Update = e.Update
+	if at := r.RouteOf(e.RunID); at != nil {
+		d.Route = *at
+	}
 }
 
 // replyOf returns what a turn says to people. It shares nothing with the tree.
@@ -327,9 +349,13 @@ func replyOf(e *tree.Entry) *Reply {
 // may have had the same ordinal.
 func deliveryKey(t *tree.Tree, ord uint32) string {
 	var b [64]byte
-	key := append(append(b[:0], t.FirstSession()...), '.')
+	return string(appendDeliveryKey(b[:0], t, ord))
+}
+
+func appendDeliveryKey(to []byte, t *tree.Tree, ord uint32) []byte {
+	to = append(append(to, t.FirstSession()...), '.')
 	if mark := t.MarkOf(ord); mark != "" {
-		key = append(append(key, mark...), '.')
+		to = append(append(to, mark...), '.')
 	}
-	return string(strconv.AppendUint(key, uint64(ord), 10))
+	return strconv.AppendUint(to, uint64(ord), 10)
 }

@@ -86,11 +86,11 @@ func (sh *treeShell) modeOf(to tree.Destination) (m QueueMode) {
 func (sh *treeShell) collect(ctx context.Context, p *sender) (more []Delivery) {
 	for len(more) < MaxCollected-1 {
 		sh.mu.Lock()
-		if len(p.queue) == 0 || !p.collects() {
+		next := p.queue.first
+		if next == nil || !p.collects() {
 			sh.mu.Unlock()
 			return more
 		}
-		next := p.queue[0]
 		sh.mu.Unlock()
 		if next.out.Completion != nil {
 			if err := sh.sup.loadResult(ctx, &next.out.Completion.Run); err != nil {
@@ -98,11 +98,11 @@ func (sh *treeShell) collect(ctx context.Context, p *sender) (more []Delivery) {
 			}
 		}
 		sh.mu.Lock()
-		if !p.collects() || len(p.queue) == 0 || p.queue[0].attempt != next.attempt {
+		if !p.collects() || p.queue.first != next {
 			sh.mu.Unlock()
 			return more
 		}
-		p.takeFirst()
+		p.queue.pop()
 		p.more = append(p.more, next.ord)
 		sh.mu.Unlock()
 		more = append(more, next.out)
@@ -113,17 +113,5 @@ func (sh *treeShell) collect(ctx context.Context, p *sender) (more []Delivery) {
 // collects reports whether the call of a sender may take more of its queue: its tree has sent both,
 // and it has not been told of the outcome. The caller holds the lock of the shell.
 func (p *sender) collects() bool {
-	return p.calling && !p.orphaned && !p.hangs && !p.stopped
-}
-
-// takeFirst takes the first delivery out of the queue. The caller holds the lock of the shell.
-func (p *sender) takeFirst() queuedDelivery {
-	first := p.queue[0]
-	p.queue[0] = queuedDelivery{}
-	if len(p.queue) == 1 {
-		p.queue = p.queue[:0]
-	} else {
-		p.queue = p.queue[1:]
-	}
-	return first
+	return p.call != nil && !p.orphaned && !p.hangs && !p.stopped
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
@@ -20,15 +19,15 @@ import (
 // The tree sends several deliveries at once. When one does not arrive, the sender stops, and does
 // not call the receiver again before the tree has recalled the others.
 type sender struct {
-	queue   []queuedDelivery
+	shell   *treeShell
+	to      tree.Destination
+	queue   deliveryQueue
 	sending bool // its goroutine runs
 	stopped bool // until the tree recalls
 
-	call    queuedDelivery // under way if calling is set
-	more    []uint32       // the ordinals of those behind it in the same call
-	calling bool
-	ctx     *callContext // of the call
-	timer   *time.Timer  // calls timeIsUp; nil before the first call
+	call  *queuedDelivery // under way; nil: none is
+	more  []uint32        // the ordinals of those behind it in the same call
+	timer *time.Timer     // calls timeIsUp; nil before the first call
 	// orphaned says that the tree of the call is lost. What the call comes to concerns no tree.
 	orphaned bool
 	// hangs says that the time of the call is up. The tree was told so of the delivery told, which
@@ -44,11 +43,47 @@ type attempt struct {
 	ord uint32
 }
 
-// queuedDelivery is an entry of the outbox on its way to Deliver.
+// queuedDelivery is an entry of the outbox on its way to Deliver. The context of its call and what
+// the tree is told of it are parts of it, which saves three allocations of a child in the outbox. A
+// receiver that keeps the context keeps it, and so out is cleared when the call has returned.
 type queuedDelivery struct {
 	attempt
 
-	out Delivery
+	out     Delivery
+	next    *queuedDelivery // in its queue
+	ctx     callContext
+	outcome tree.Settle
+}
+
+// A deliveryQueue has deliveries in the order in which the tree has sent them.
+type deliveryQueue struct{ first, last *queuedDelivery }
+
+// push adds a delivery behind the others.
+func (q *deliveryQueue) push(d *queuedDelivery) {
+	if q.last == nil {
+		q.first = d
+	} else {
+		q.last.next = d
+	}
+	q.last = d
+}
+
+// pushFront adds a delivery before the others.
+func (q *deliveryQueue) pushFront(d *queuedDelivery) {
+	if d.next = q.first; q.last == nil {
+		q.last = d
+	}
+	q.first = d
+}
+
+// pop takes the first delivery, of which there must be one.
+func (q *deliveryQueue) pop() *queuedDelivery {
+	d := q.first
+	if q.first = d.next; q.first == nil {
+		q.last = nil
+	}
+	d.next = nil
+	return d
 }
 
 // Deliver implements owner.Executor.
@@ -59,16 +94,17 @@ func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool)
 	p := sh.senders[to]
 	if p == nil {
 		if p, sh.spareSender = sh.spareSender, nil; p == nil {
-			p = &sender{}
+			p = &sender{shell: sh}
 		}
+		p.to = to
 		few.Put(&sh.senders, to, p)
 	}
-	p.queue = append(p.queue, queuedDelivery{attempt{gen, e.Ord}, deliveryOf(t, e)})
+	p.queue.push(&queuedDelivery{attempt: attempt{gen, e.Ord}, out: deliveryOf(t, e)})
 	if p.hangs && !p.stopped { // the call is of an earlier incarnation
-		sh.tellHangs(p, p.queue[0].attempt)
+		sh.tellHangs(p, p.queue.first.attempt)
 	}
 	if !more {
-		sh.startSender(to, p)
+		sh.startSender(p)
 	}
 }
 
@@ -77,39 +113,38 @@ func (sh *treeShell) Recall(to tree.Destination) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if p := sh.senders[to]; p != nil {
-		p.queue, p.stopped = nil, false
-		sh.startSender(to, p)
+		p.queue, p.stopped = deliveryQueue{}, false
+		sh.startSender(p)
 	}
 }
 
 // dropDeliveries forgets what the tree has sent, because the tree is lost. The caller holds the
 // lock.
 func (sh *treeShell) dropDeliveries() {
-	for to, p := range sh.senders {
-		p.queue, p.stopped, p.orphaned, p.told = nil, false, true, attempt{}
-		sh.startSender(to, p)
+	for _, p := range sh.senders {
+		p.queue, p.stopped, p.orphaned, p.told = deliveryQueue{}, false, true, attempt{}
+		sh.startSender(p)
 	}
 }
 
 // startSender starts the goroutine of a sender that has deliveries and none, and drops a sender
 // that has nothing to do. It starts nothing before Run, nor after the soft phase of a shutdown. The
 // caller holds the lock.
-func (sh *treeShell) startSender(to tree.Destination, p *sender) {
+func (sh *treeShell) startSender(p *sender) {
 	switch {
 	case p.sending || p.stopped:
-	case len(p.queue) == 0:
-		sh.dropSender(to, p)
+	case p.queue.first == nil:
+		sh.dropSender(p)
 	case sh.sup.timed():
-		send := func() { sh.sendQueued(sh.sup.workCtx, to, p) }
-		p.sending = sh.sup.workers.start(taskFunc(send))
+		p.sending = sh.sup.workers.start(p)
 	}
 }
 
 // dropSender drops a sender that has nothing to do, and keeps its memory for the next one. The
 // caller holds the lock, and does not use the sender any more.
-func (sh *treeShell) dropSender(to tree.Destination, p *sender) {
-	delete(sh.senders, to)
-	*p = sender{queue: p.queue[:0], timer: p.timer}
+func (sh *treeShell) dropSender(p *sender) {
+	delete(sh.senders, p.to)
+	*p = sender{shell: sh, timer: p.timer}
 	sh.spareSender = p
 }
 
@@ -120,8 +155,8 @@ func (sh *treeShell) leave() {
 	var gen uint64
 	var queued []uint32
 	for _, p := range sh.senders {
-		for i := range p.queue {
-			gen, queued = p.queue[i].gen, append(queued, p.queue[i].ord)
+		for d := p.queue.first; d != nil; d = d.next {
+			gen, queued = d.gen, append(queued, d.ord)
 		}
 	}
 	sh.mu.Unlock()
@@ -132,22 +167,24 @@ func (sh *treeShell) leave() {
 func (sh *treeShell) startSenders() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for to, p := range sh.senders {
-		sh.startSender(to, p)
+	for _, p := range sh.senders {
+		sh.startSender(p)
 	}
 }
 
-// sendQueued hands the deliveries of a sender over until its queue is empty, one does not arrive,
-// or ctx ends.
-func (sh *treeShell) sendQueued(ctx context.Context, to tree.Destination, p *sender) {
-	for sh.maySend(ctx, to, p) && sh.nextDelivery(ctx, to, p) && sh.send(ctx, to, p) {
+// run implements task: it hands deliveries over until the queue is empty, one does not arrive, or
+// the work of the Supervisor ends. Until its goroutine has ended, a sender is not dropped by
+// another one, and its destination stays.
+func (p *sender) run() {
+	sh, ctx, to := p.shell, p.shell.sup.workCtx, p.to
+	for sh.maySend(ctx, p) && sh.nextDelivery(ctx, p) && sh.send(ctx, to, p) {
 	}
 }
 
 // maySend waits until the process may act for the tree. It returns false, and the sender has no
 // goroutine any more, if the tree is not that of this process: the owner drops what was queued. The
 // end of ctx is left to nextDelivery.
-func (sh *treeShell) maySend(ctx context.Context, to tree.Destination, p *sender) bool {
+func (sh *treeShell) maySend(ctx context.Context, p *sender) bool {
 	if sh.sup.cluster == nil {
 		return true
 	}
@@ -158,8 +195,8 @@ func (sh *treeShell) maySend(ctx context.Context, to tree.Destination, p *sender
 		sh.mu.Lock()
 		if sh.hold().isLost() { // what a later hold sends starts the sender
 			p.sending = false
-			if len(p.queue) == 0 {
-				sh.dropSender(to, p)
+			if p.queue.first == nil {
+				sh.dropSender(p)
 			}
 			sh.mu.Unlock()
 			return false
@@ -170,23 +207,24 @@ func (sh *treeShell) maySend(ctx context.Context, to tree.Destination, p *sender
 
 // nextDelivery takes the next delivery from the queue of a sender. It returns false, and the sender
 // has no goroutine any more, if the queue is empty or ctx has ended.
-func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *sender) bool {
+func (sh *treeShell) nextDelivery(ctx context.Context, p *sender) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if len(p.queue) == 0 || ctx.Err() != nil {
+	if p.queue.first == nil || ctx.Err() != nil {
 		p.sending = false
-		if len(p.queue) == 0 {
-			sh.dropSender(to, p)
+		if p.queue.first == nil {
+			sh.dropSender(p)
 		}
 		return false
 	}
-	p.call, p.more, p.calling, p.orphaned = p.takeFirst(), nil, true, false
+	p.call, p.more, p.orphaned = p.queue.pop(), nil, false
 	limit := sh.sup.cfg.DeliverTimeout
-	if to.Hook {
+	if p.to.Hook {
 		limit = HookTimeout
 	}
-	p.limit, p.ctx = limit, newCallContext(ctx, limit)
-	p.ctx.mark.root = sh.owner.Root()
+	p.limit = limit
+	p.call.ctx.begin(ctx, limit)
+	p.call.ctx.mark.root = sh.owner.Root()
 	if p.timer == nil {
 		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
 	} else {
@@ -233,7 +271,7 @@ func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (
 		}
 		arrived = sh.callReturned(ctx, to, p, r)
 	}()
-	r = sh.callDeliver(p.ctx, to, p) //nolint:contextcheck // its parent is ctx
+	r = sh.callDeliver(&p.call.ctx, to, p) //nolint:contextcheck // its parent is ctx
 	returned = true
 	return arrived
 }
@@ -246,24 +284,25 @@ const returnWithin = time.Second
 // returned in spite of that: timeIsUp notes that, and tells the tree.
 func (sh *treeShell) timeIsUp(p *sender) {
 	sh.mu.Lock()
-	if !p.calling || time.Now().Before(p.ctx.deadline) || p.ctx.Context.Err() != nil {
+	if p.call == nil || time.Now().Before(p.call.ctx.deadline) ||
+		p.call.ctx.Context.Err() != nil {
 		sh.mu.Unlock() // the call has returned, and there may be another
 		return
 	}
-	if p.ctx.Err() == nil {
-		p.ctx.end(context.DeadlineExceeded)
+	if p.call.ctx.Err() == nil {
+		p.call.ctx.end(context.DeadlineExceeded)
 		p.timer.Reset(returnWithin)
 		sh.mu.Unlock()
 		return
 	}
 	out := p.call.out
 	p.hangs = true
-	sh.sup.workers.markHangs(&p.ctx.mark)
+	sh.sup.workers.markHangs(&p.call.ctx.mark)
 	switch {
 	case !p.orphaned:
 		sh.tellHangs(p, p.call.attempt, p.more...)
-	case len(p.queue) > 0:
-		sh.tellHangs(p, p.queue[0].attempt)
+	case p.queue.first != nil:
+		sh.tellHangs(p, p.queue.first.attempt)
 	}
 	sh.mu.Unlock()
 	sh.sup.log.Warn("offshoot: a delivery has not returned in its time",
@@ -290,35 +329,35 @@ func (sh *treeShell) callReturned(
 	sh.mu.Lock()
 	call, more, hung, orphaned := p.call, p.more, p.hangs, p.orphaned
 	p.timer.Stop()
-	sh.sup.workers.markOver(&p.ctx.mark) // before its context ends
-	p.ctx.end(context.Canceled)
-	p.call, p.more, p.calling, p.hangs, p.ctx = queuedDelivery{}, nil, false, false, nil
+	sh.sup.workers.markOver(&call.ctx.mark) // before its context ends
+	call.ctx.end(context.Canceled)
+	p.call, p.more, p.hangs = nil, nil, false
+	call.outcome = tree.Settle{Ord: call.ord, More: more}
 	if r.failed == "" && !hung {
+		call.out = Delivery{}
 		sh.mu.Unlock()
-		sh.owner.Send(call.gen, &tree.Settle{Ord: call.ord, More: more})
+		sh.owner.Send(call.gen, &call.outcome)
 		return true
 	}
+	out := call.out
+	call.out = Delivery{}
 	p.sending = false
 	switch {
 	case hung:
 		sh.tellReturned(p, call.attempt, more, r)
 	case ctx.Err() != nil && r.unsent && !orphaned:
-		p.queue = slices.Insert(p.queue, 0, call) // see leave
+		p.queue.pushFront(&queuedDelivery{attempt: call.attempt, out: out}) // see leave
 	case ctx.Err() != nil, orphaned: // after a shutdown the delivery stays in the outbox
 	default:
 		p.stopped = true
-		sh.owner.Send(call.gen, &tree.Settle{
-			Ord: call.ord, More: more, Error: r.failed,
-			Busy:  r.busy && !to.Hook, // a hook has no session that is busy
-			Never: r.never,
-			Wait:  int64(r.pause),
-			Rand:  sh.sup.ids.rand(),
-		})
+		call.outcome.Error, call.outcome.Never = r.failed, r.never
+		call.outcome.Busy = r.busy && !to.Hook // a hook has no session that is busy
+		call.outcome.Wait, call.outcome.Rand = int64(r.pause), sh.sup.ids.rand()
+		sh.owner.Send(call.gen, &call.outcome)
 	}
-	sh.startSender(to, p)
+	sh.startSender(p)
 	sh.mu.Unlock()
-	log := sh.sup.log.With(
-		"key", call.out.Key, "to", call.out.To.String(), "attempt", call.out.Attempt)
+	log := sh.sup.log.With("key", out.Key, "to", out.To.String(), "attempt", out.Attempt)
 	switch {
 	case r.failed == "":
 		log.Info("offshoot: a delivery has arrived after its time")

@@ -66,7 +66,7 @@ var sentMutants = []mutant{
 	},
 	{
 		"sent: a shutdown before the post is no attempt", "sender.go",
-		"slices.Insert(p.queue, 0, call)", "slices.Insert(p.queue, 0)", ".",
+		"p.queue.pushFront(&queuedDelivery{attempt: call.attempt, out: out})", "_ = out", ".",
 		"TestSendOutThatAShutdownCutsShort",
 	},
 }

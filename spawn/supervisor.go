@@ -304,8 +304,9 @@ func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent()
 // idSource makes random numbers and ids that cannot be guessed, without a system call for each. It
 // is safe for concurrent use.
 type idSource struct {
-	mu  sync.Mutex
-	rng *rand.ChaCha8
+	mu   sync.Mutex
+	rng  *rand.ChaCha8
+	next string // ids for newRunID, one behind the other
 }
 
 // newIDSource returns an idSource that the system's random numbers have seeded.
@@ -324,21 +325,48 @@ func (s *idSource) rand() uint64 {
 
 // newID returns a random UUID of version 4, as [session.NewID] does.
 func (s *idSource) newID() string {
-	var id [16]byte
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	var text [idLen]byte
+	return string(s.appendID(text[:0]))
+}
+
+// idLen is how many bytes an id has, and idsAhead how many newRunID makes at once.
+const (
+	idLen    = 36
+	idsAhead = 16
+)
+
+// newRunID is newID for the run of a tree.Spawn. The run has its id from its key, so that this one
+// is gone with the command, and several can share an allocation, one of 13 of a child.
+func (s *idSource) newRunID() (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == "" {
+		var text [idsAhead * idLen]byte
+		ids := text[:0]
+		for range idsAhead {
+			ids = s.appendID(ids)
+		}
+		s.next = string(ids)
+	}
+	id, s.next = s.next[:idLen], s.next[idLen:]
+	return id
+}
+
+// appendID appends a new id. The caller holds the lock.
+func (s *idSource) appendID(to []byte) []byte {
+	var id [16]byte
 	binary.LittleEndian.PutUint64(id[:8], s.rng.Uint64())
 	binary.LittleEndian.PutUint64(id[8:], s.rng.Uint64())
-	s.mu.Unlock()
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, variant 10
-	var text [36]byte
-	at := text[:0]
 	for i, group := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
 		if i > 0 {
-			at = append(at, '-')
+			to = append(to, '-')
 		}
-		at = hex.AppendEncode(at, group)
+		to = hex.AppendEncode(to, group)
 	}
-	return string(at)
+	return to
 }
 
 // maxTopGrants is for how many agents topGrants has one. Keys of sessions may name agents that no

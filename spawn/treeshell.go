@@ -392,7 +392,7 @@ func (sh *treeShell) addStillRunning(e *StillRunningError) {
 		e.Sessions = append(e.Sessions, u.Session)
 	}
 	for _, p := range sh.senders {
-		if p.calling {
+		if p.call != nil {
 			e.Deliveries = append(e.Deliveries, p.call.out.To)
 		}
 	}
