@@ -34,7 +34,13 @@ type Lane struct {
 	sessions  half
 	pauses    map[string]*pause // by provider
 	timer     *time.Timer       // of the next end of a pause; nil: there was none
+	spare     *ticket           // the memory of tickets that were granted; may be nil
+	spares    int               // how many
 }
+
+// maxSpareTickets is how many tickets a lane keeps the memory of, which is one of 13 allocations of
+// a child that waits for a slot.
+const maxSpareTickets = 64
 
 // laneState says what a lane grants.
 type laneState uint8
@@ -125,7 +131,8 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 		}
 		return h.share == nil
 	}
-	t := &ticket{owner: o, gen: o.gen, run: r, class: classOf(r)}
+	t := l.newTicket()
+	t.owner, t.gen, t.run, t.class = o, o.gen, r, classOf(r)
 	if l.state == laneOpen && l.pauseOf(r) == nil {
 		if spare := h.share.spare(r); spare != nil {
 			h.queue.pushFront(spare)
@@ -179,11 +186,11 @@ func (l *Lane) Free(r *tree.Run) {
 	h := l.of(r)
 	h.used--
 	h.share.free(r.Key())
-	var room [1]*ticket // one slot is free, for which there is mostly one ticket
+	var room [1]ticket // one slot is free, for which there is mostly one ticket
 	granted := l.serve(h, room[:0])
 	l.mu.Unlock()
-	for _, t := range granted {
-		t.grant()
+	for i := range granted {
+		granted[i].grant()
 	}
 }
 
@@ -193,8 +200,8 @@ func (l *Lane) Open() {
 	l.state = laneOpen
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
-	for _, t := range granted {
-		t.grant()
+	for i := range granted {
+		granted[i].grant()
 	}
 }
 
@@ -210,8 +217,8 @@ func (l *Lane) Close() {
 	l.setTimer(time.Time{})
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
-	for _, t := range granted {
-		t.grant()
+	for i := range granted {
+		granted[i].grant()
 	}
 }
 
@@ -227,8 +234,8 @@ func (l *Lane) SetLimits(subagents, sessions int) {
 	}
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
-	for _, t := range granted {
-		t.grant()
+	for i := range granted {
+		granted[i].grant()
 	}
 }
 
@@ -242,7 +249,7 @@ func (l *Lane) Used() int {
 // serve takes the tickets that can be granted now from the queue of a half, marks them, and appends
 // them to granted, or asks the cluster for each. It drops abandoned tickets. The caller holds the
 // lock and grants the tickets after it.
-func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
+func (l *Lane) serve(h *half, granted []ticket) []ticket {
 	for l.state != laneNew && h.used < h.limit {
 		t := h.queue.pop(l.isUsable)
 		if t == nil {
@@ -253,7 +260,30 @@ func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
 			h.share.ask(l, t)
 			continue
 		}
-		granted = append(granted, t)
+		granted = append(granted, *t)
+		if t.wait == nil { // else a call of Wait has it
+			l.recycle(t)
+		}
 	}
 	return granted
+}
+
+// newTicket returns a zero ticket. The caller holds the lock.
+func (l *Lane) newTicket() *ticket {
+	t := l.spare
+	if t == nil {
+		return new(ticket)
+	}
+	l.spare, t.next = t.next, nil
+	l.spares--
+	return t
+}
+
+// recycle keeps the memory of a ticket that nothing refers to. The caller holds the lock.
+func (l *Lane) recycle(t *ticket) {
+	if l.spares < maxSpareTickets {
+		*t = ticket{next: l.spare}
+		l.spare = t
+		l.spares++
+	}
 }

@@ -149,6 +149,40 @@ func TestLaneOpensAndCloses(t *testing.T) {
 	})
 }
 
+// The memory of a ticket that was granted is that of a later one, which has nothing of it. That of
+// a caller of Wait is the caller's.
+func TestLaneReusesTickets(t *testing.T) {
+	runs := laneTrees(t, 3*maxSpareTickets)
+	l := NewLane(1, 1)
+	l.Open()
+	o := newLaneOwner(l, "a")
+	require.True(t, l.ask(o.owner, runs["a1"]))
+	for n := range 2 * maxSpareTickets {
+		require.False(t, l.ask(o.owner, runs[fmt.Sprint("a", n+2)]))
+	}
+	held := runs["a1"]
+	for n := range 2 * maxSpareTickets {
+		l.Free(held)
+		held = runs[fmt.Sprint("a", n+2)]
+		require.Equal(t, []*tree.Run{held}, o.granted(), "each is told of its own slot")
+	}
+	spares := 0
+	for x := l.spare; x != nil; x = x.next {
+		require.Equal(t, ticket{next: x.next}, *x)
+		spares++
+	}
+	require.Equal(t, maxSpareTickets, spares)
+
+	l.spare, l.spares = nil, 0
+	granted := make(chan struct{})
+	mine := &ticket{run: runs["b1"], wait: granted}
+	l.subagents.queue.push(runs["b1"], mine)
+	l.Free(held)
+	<-granted
+	require.True(t, mine.granted)
+	require.Nil(t, l.spare, "the ticket is the caller's")
+}
+
 // laneOwner is an owner that notes the slots that it is granted.
 type laneOwner struct{ owner *Owner }
 

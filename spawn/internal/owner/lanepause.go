@@ -166,7 +166,7 @@ func (l *Lane) endPauses() {
 	l.setTimer(now)
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
-	for _, t := range granted {
-		t.grant()
+	for i := range granted {
+		granted[i].grant()
 	}
 }
