@@ -17,7 +17,6 @@ import (
 // fence is the end of a turn for those who act for it, in whatever goroutine.
 type fence struct {
 	life   context.Context //nolint:containedctx // of the Runner; the turn's methods compare with it
-	closed <-chan struct{} // of the Supervisor
 	hold   *hold           // under which the turn runs
 	passed atomic.Bool     // the Runner has returned, the turn was given up, or its tree was lost
 
@@ -46,7 +45,7 @@ func (t *TurnInput) Err() error {
 // Supervisor has been shut down.
 func (t *TurnInput) Over() error {
 	select {
-	case <-t.fence.closed:
+	case <-t.shell.sup.closed:
 		return t.stale(ErrShutdown)
 	default:
 	}

@@ -198,7 +198,7 @@ func (sh *treeShell) spill(rt *runningTurn, a *tree.Result) {
 // putLong puts a part of a result, and tries again while the store may recover, until the turn is
 // cancelled. For a turn that is cancelled already it tries once, for half of the grace period.
 func (sh *treeShell) putLong(rt *runningTurn, whole string) (session.File, bool) {
-	ctx := rt.ctx
+	ctx := rt.turn.fence.life
 	if ctx.Err() != nil {
 		var done context.CancelFunc
 		ctx, done = context.WithTimeout(context.WithoutCancel(ctx), sh.sup.cfg.Grace/2)
@@ -211,7 +211,7 @@ func (sh *treeShell) putLong(rt *runningTurn, whole string) (session.File, bool)
 			return f, true
 		}
 		last := session.IsPermanent(err) || errors.Is(err, errStoreExited) ||
-			rt.ctx.Err() != nil || ctx.Err() != nil
+			rt.turn.fence.life.Err() != nil || ctx.Err() != nil
 		if last || pause == firstPutPause {
 			log.Warn("offshoot: a long result cannot be kept in a file", "error", sh.sup.errorText(err))
 		}

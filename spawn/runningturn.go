@@ -34,10 +34,8 @@ type runningTurn struct {
 	key   session.Key
 	turn  TurnInput
 	mark  mark
-	// values is the parent of ctx.
-	values turnValues
-	// ctx is the context of the Runner.
-	ctx         context.Context //nolint:containedctx // kept until the goroutine has started
+	// values is the parent of the context of the Runner, which is the life of the turn's fence.
+	values      turnValues
 	cancel      context.CancelCauseFunc
 	previous    *runningTurn  // the turn before it of the same session, if that has not returned
 	done        chan struct{} // closed when the Runner has returned; nil until a caller waits
@@ -99,10 +97,10 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	}
 	turn.lineage = t.Lineage(turn.oneGrant[:0:1], r)
 	if turn.rights.rules = t.Rules(); turn.rights.rules.Sandbox.Decide == nil {
-		turn.Authority = *t.Rights(r)
+		turn.rights.now = t.Rights(r)
 	}
 	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders()
-	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
+	turn.slot.turn, turn.slot.held = turn, true
 	turn.limited, turn.reserved, turn.model = t.Limited(r), r.Open.Reserve, t.Model(r)
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
@@ -137,7 +135,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 
 // run implements task: it calls the Runner and reports what the turn came to.
 func (rt *runningTurn) run() {
-	sh, ctx := rt.shell, rt.ctx
+	sh, ctx := rt.shell, rt.turn.fence.life
 	defer rt.cancel(nil)
 	sh.waitForPrevious(ctx, rt)
 	if err := rt.turn.fence.hold.wait(ctx); err != nil {
@@ -162,14 +160,15 @@ func (rt *runningTurn) run() {
 // beside the owner of the tree. The Authority is the turn's own.
 func (t *TurnInput) beginRights(ctx context.Context) {
 	if rules := t.rights.rules; rules.Sandbox.Decide != nil {
-		t.Authority, _ = t.rightsUnder(ctx, rules, t.senders) // else nothing but a sandbox is left
+		now, _ := t.rightsUnder(ctx, rules, t.senders) // else nothing but a sandbox is left
+		t.rights.now = &now
 		if t.Run.ID != "" {
-			t.Run.setRights(&t.Authority)
+			t.Run.setRights(&now)
 		}
 	}
+	t.Authority, t.rights.of = *t.rights.now, t.senders
 	t.Authority.Tools = slices.Clone(t.Authority.Tools)
 	t.Authority.Delegable = slices.Clone(t.Authority.Delegable)
-	t.rights.now, t.rights.of = t.Authority, t.senders
 }
 
 // callRunner calls the Runner, reads its error, and contains the panics of both. A turn that was
@@ -209,7 +208,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		out.Result.JSON = nil
 	}
 	sh.turnReturned(rt)
-	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {
+	if err != nil && errors.Is(context.Cause(rt.turn.fence.life), ErrShutdown) {
 		// The turn was interrupted. The next owner of the tree sees that: its end is not recorded.
 		if errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero() && out.Result.isZero() {
 			sh.reportUntouched(rt)

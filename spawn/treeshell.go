@@ -52,10 +52,9 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key()}
 	sh.describeTurn(&rt.turn, gen, t, r)
 	rt.values = turnValues{sh.sup.detachedCtx, rt}
-	rt.ctx, rt.cancel = context.WithCancelCause(&rt.values)
-	rt.turn.slot.life, rt.mark.ctx = rt.ctx, rt.ctx
-	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
-	rt.turn.fence.hold = sh.hold()
+	f := &rt.turn.fence
+	f.life, rt.cancel = context.WithCancelCause(&rt.values)
+	f.hold, rt.mark.ctx = sh.hold(), f.life
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn.Of(rt.key)
 	sh.newestTurn.Set(rt.key, rt)
@@ -370,7 +369,7 @@ func (sh *treeShell) turnsLeft() (said tree.NotBegun) {
 		switch {
 		case rt.untouched:
 			said.Turns = append(said.Turns, ref)
-		case !rt.hasReturned || errors.Is(context.Cause(rt.ctx), ErrShutdown):
+		case !rt.hasReturned || errors.Is(context.Cause(rt.turn.fence.life), ErrShutdown):
 			said.Cut = append(said.Cut, ref)
 		}
 	}

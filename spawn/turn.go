@@ -113,8 +113,7 @@ type TurnInput struct {
 	slot    slot
 	fence   fence
 
-	limited bool   // whether a budget limited the run as the turn began
-	model   string // of the events of the turn
+	model string // of the events of the turn
 
 	progress pacer
 	answer   shownAnswer
@@ -124,16 +123,18 @@ type TurnInput struct {
 	rights   turnRights      // see Rights
 	yield    *JoinOptions    // what Yield asked for
 	yieldTo  []RunRef        // the runs of children that Yield named
-	byModel  bool            // a model chose the time of the wait
 	reserved tree.Budget     // for the turn so far
-	says     uint32          // without an ID
 	expected tree.Budget     // of the model calls under way
-	holds    bool            // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	reached  tree.Reach   // as Reached has told; zero: it has not
-	ending   bool         // the tree is told of reached
 	exit     *turnExit    // if its goroutine ends before the Runner returns; nil: it was lost
+	says     uint32       // without an ID
+	byModel  bool         // a model chose the time of the wait
+	holds    bool         // the tree knows of expected
+	ending   bool         // the tree is told of reached
+
+	limited bool // whether a budget limited the run as the turn began; nothing writes it later
 }
 
 // A turnExit is what a turn came to. Few turns have one, and each has room for what it holds.
@@ -183,7 +184,7 @@ func (t *TurnInput) Senders() []policy.Sender {
 type turnRights struct {
 	rules *policy.Rules
 	of    []policy.Sender
-	now   policy.Authority
+	now   *policy.Authority // nothing writes to it; mostly the tree's
 }
 
 // Rights returns what the session may use and hand down under the rules, which are those of
@@ -196,12 +197,12 @@ func (t *TurnInput) Rights(ctx context.Context, rules *policy.Rules) policy.Auth
 	known, of := t.rights, t.senders
 	t.mu.Unlock()
 	if known.rules == rules && sameSenders(known.of, of) {
-		return known.now
+		return *known.now
 	}
 	now, err := t.rightsUnder(ctx, rules, of)
 	if err == nil {
 		t.mu.Lock()
-		t.rights = turnRights{rules, of, now}
+		t.rights = turnRights{rules, of, &now}
 		t.mu.Unlock()
 	}
 	return now
@@ -625,14 +626,15 @@ func (t *TurnInput) SpentBy() []ModelUsage {
 // slot is the turn's hold on a slot of the lane. The turn can give the slot back early and ask for
 // one again.
 type slot struct {
+	turn   *TurnInput
 	mu     sync.Mutex
-	lane   *owner.Lane
-	run    *tree.Run
-	life   context.Context //nolint:containedctx // of the turn; resume waits until it ends
+	paused int // how many callers wait within the turn; while any does, the turn holds no slot
 	held   bool
-	paused int  // how many callers wait within the turn; while any does, the turn holds no slot
 	closed bool // the turn is over for the tree: a slot that is granted now goes back at once
 }
+
+// lane returns the lane of the slot.
+func (s *slot) lane() *owner.Lane { return s.turn.shell.sup.lane }
 
 // pause gives the slot back while a caller waits within the turn.
 func (s *slot) pause() {
@@ -649,7 +651,7 @@ func (s *slot) resume() {
 	s.paused--
 	enough := s.paused > 0 || s.held || s.closed
 	s.mu.Unlock()
-	if enough || !s.lane.Wait(s.life.Done(), s.run) {
+	if enough || !s.lane().Wait(s.turn.fence.life.Done(), s.turn.run) {
 		return
 	}
 	s.mu.Lock()
@@ -657,7 +659,7 @@ func (s *slot) resume() {
 	s.held = s.held || !enough
 	s.mu.Unlock()
 	if enough {
-		s.lane.Free(s.run)
+		s.lane().Free(s.turn.run)
 	}
 }
 
@@ -668,7 +670,7 @@ func (s *slot) release() {
 	s.held = false
 	s.mu.Unlock()
 	if held {
-		s.lane.Free(s.run)
+		s.lane().Free(s.turn.run)
 	}
 }
 
