@@ -606,6 +606,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Delivered:
 		e.queue.since = 0
 		t.removeEntry(e)
+		t.recycleEntry(e)
 	case Dismissed:
 		t.removeEntry(e)
 	case Redirected:

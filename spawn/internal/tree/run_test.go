@@ -85,6 +85,30 @@ func TestTurnsReuseMemory(t *testing.T) {
 	require.Empty(t, tr.work().spareTurns)
 }
 
+// The memory of a completion that has arrived is that of the next one, which has nothing of it.
+// That of what else leaves the tree is not used again: others may have it for a while.
+func TestEntriesReuseMemory(t *testing.T) {
+	tr := New(top, new(Options))
+	e := tr.newEntry()
+	tr.recycleEntry(&Entry{Reply: true})
+	tr.recycleEntry(&Entry{Event: true})
+	tr.recycleEntry(&Entry{Hook: true})
+	tr.recycleEntry(&Entry{Sends: true})
+	tr.recycleEntry(&Entry{Update: true})
+	require.Empty(t, tr.work().spareEntries)
+	*e = Entry{Ord: 1, Run: top, Tries: 3, Late: true, Error: "x", mayRepeat: true}
+	tr.recycleEntry(e)
+	again := tr.newEntry()
+	require.Same(t, e, again)
+	require.Equal(t, &Entry{}, again)
+	for range 2 * maxSpareEntries {
+		tr.recycleEntry(new(Entry))
+	}
+	require.Len(t, tr.work().spareEntries, maxSpareEntries)
+	tr.DropSpare()
+	require.Empty(t, tr.work().spareEntries)
+}
+
 // Runs share the parts that they have nothing of. So no line of this package sets a member of one
 // by way of a Run, nor takes its address: that goes by ownSpent, ownRare and ownTalk.
 func TestSharedPartsAreNotWritten(t *testing.T) {

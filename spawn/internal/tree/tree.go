@@ -102,6 +102,7 @@ type batch struct {
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
 	spareTurns   []*OpenTurn // the memory of turns that have ended, see newTurn
+	spareEntries []*Entry    // the memory of completions that have arrived, see newEntry
 	dueQueues    []*queue    // destinations that settle looks at
 	spoken       []*Entry    // see TakeSpoken
 	left         []*Run      // those that the batch has archived, see Described
@@ -428,7 +429,8 @@ func (t *Tree) DropSpare() {
 	if len(w.effects) == 0 {
 		w.effects = nil
 	}
-	w.spareTurns, w.spareEffects, w.spoken, w.left, w.followed = nil, nil, nil, nil, nil
+	w.spareTurns, w.spareEffects, w.spareEntries = nil, nil, nil
+	w.spoken, w.left, w.followed = nil, nil, nil
 }
 
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With
