@@ -218,10 +218,11 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	if rt.turn.Announces {
 		out.Result.Text = secret.Bound(redactBy(sh.sup.cfg.Redact), out.Result.Text, longResult)
 	}
-	done := &turnDone{answer: sh.sup.answerOf(out)}
-	rt.turn.attribute(&done.answer, out.Models)
-	done.TurnDone = tree.TurnDone{
-		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
+	answer := new(tree.Result) // the run keeps it
+	*answer = sh.sup.answerOf(out)
+	rt.turn.attribute(answer, out.Models)
+	done := tree.TurnDone{
+		Run: rt.key, N: rt.id.n, Answer: answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
 	done.Note, done.Compacted, done.Err = sh.sup.shown(out.Note), compacted(out.Compacted), err
@@ -229,9 +230,9 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		done.Failed, done.Budget = sh.sup.errorText(err), errors.Is(err, ErrBudget)
 	}
 	defer func() { // also if the store ends the goroutine
-		sh.owner.Send(rt.turn.gen, &done.TurnDone)
+		sh.owner.SendDone(rt.turn.gen, done)
 	}()
-	sh.spill(rt, &done.answer)
+	sh.spill(rt, answer)
 }
 
 // reportUntouched tells the tree that a shutdown has ended a turn before it did anything. The tree
@@ -324,12 +325,6 @@ const notRedacted = "the text is not shown: Config.Redact panicked"
 
 // compacted returns how many messages were compacted as the tree counts them.
 func compacted(n int) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }
-
-// turnDone is a command and its answer in one piece of memory.
-type turnDone struct {
-	tree.TurnDone
-	answer tree.Result
-}
 
 // yieldJoin returns the wait that the turn has asked for with Yield, or nil.
 func (t *TurnInput) yieldJoin() *tree.Join {

@@ -32,6 +32,10 @@ type call struct {
 	err         error
 	done        chan struct{} // receives one value when the call is answered; nil: no caller waits
 	after       func()        // called when the call is over, if no caller waits; may be nil
+
+	// turnDone is the memory of the cmd of SendDone, which the calls take in turns. With the answer
+	// that it names the command would be kept as long as the run. Nil: the call had none yet.
+	turnDone *tree.TurnDone
 }
 
 // Do sends a command and waits until its facts are durable and its effects have been handed to the
@@ -207,6 +211,18 @@ func (o *Owner) Send(gen uint64, cmd tree.Command) {
 	_ = o.enqueue(c)
 }
 
+// SendDone is Send for the end of a turn, of which the owner takes a copy. The tree keeps the
+// Answer, the Yield and the Route.
+func (o *Owner) SendDone(gen uint64, done tree.TurnDone) {
+	c := o.newCall(gen)
+	if c.turnDone == nil {
+		c.turnDone = new(tree.TurnDone)
+	}
+	*c.turnDone = done
+	c.cmd = c.turnDone
+	_ = o.enqueue(c)
+}
+
 // SendIfThere sends a command to the tree, of whatever incarnation, if it is in memory. It does not
 // wait, and may be called concurrently.
 func (o *Owner) SendIfThere(cmd tree.Command) {
@@ -230,7 +246,7 @@ func (o *Owner) newCall(gen uint64) *call {
 	if !ok {
 		c = new(call)
 	}
-	*c = call{gen: gen}
+	c.gen = gen
 	return c
 }
 
@@ -345,8 +361,11 @@ func (o *Owner) finish(c *call) {
 		c.done <- struct{}{}
 		return
 	}
-	after := c.after
-	*c = call{}
+	after, turnDone := c.after, c.turnDone
+	if *c = (call{}); turnDone != nil {
+		*turnDone = tree.TurnDone{}
+		c.turnDone = turnDone
+	}
 	if after != nil {
 		after()
 	}

@@ -312,6 +312,41 @@ func TestAppendThatFailsForLong(t *testing.T) {
 	}
 }
 
+// The owner takes a copy of the end of a turn. Several that wait do not share it, and its memory is
+// used again with nothing in it.
+func TestSendDoneTakesACopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{Journal: session.NewMemory().Journal}
+		p := newProcess(j)
+		o := p.owner()
+		var runs []session.Key
+		for _, name := range []string{"a", "b"} {
+			require.NoError(t, o.Do(t.Context(), spawnCmd(name), func(_ *tree.Tree, r tree.Reply) {
+				runs = append(runs, r.Run.Key())
+			}))
+		}
+		j.hold = make(chan struct{})
+		o.SendIfThere(&tree.Post{To: top, ID: "1", Text: "x"})
+		synctest.Wait() // the append is under way, and the others wait in the queue
+		for i, k := range runs {
+			o.SendDone(1, tree.TurnDone{Run: k, N: 1, Failed: fmt.Sprint(i)})
+		}
+		close(j.hold)
+		synctest.Wait()
+		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+			for i, k := range runs {
+				require.Equal(t, tree.Failed, tr.Run(k).State, k)
+				require.EqualValues(t, fmt.Sprint(i), tr.Run(k).Reason, k)
+			}
+		}))
+		c := &call{gen: 1, turnDone: &tree.TurnDone{Run: top, Answer: new(tree.Result)}}
+		c.cmd = c.turnDone
+		o.finish(c)
+		require.Equal(t, call{turnDone: new(tree.TurnDone)}, *c)
+		p.end(o)
+	})
+}
+
 func childKey(t *testing.T, o *Owner) (k session.Key) {
 	t.Helper()
 	require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
