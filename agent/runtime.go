@@ -54,6 +54,7 @@ type Runtime struct {
 	shown     target.Book // the lists of sub-agents that models and people were shown
 	sends     target.Pace // of what models send with sessions_send, and subagents
 	leftOut   instructionsLog
+	prompts   agentctx.Assembler
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is

@@ -138,7 +138,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	var res Result
 	if err == nil {
 		t.entering("Prompts.Input")
-		t.Prompt = agentctx.Assemble(in)
+		t.Prompt = rt.prompts.Assemble(in)
 		res, err = b.callRunner(given, t)
 	}
 	st.InStore(true)
