@@ -20,15 +20,15 @@ func Assemble(in Input) Prompt {
 
 // An assembly is the state of one call of Assemble.
 type assembly struct {
-	in         *Input // in a common: what sharedInput returns
-	of         sort
-	spec       Spec // complete
-	tools      []Tool
-	codes      []string       // names of tools as code spans, in the order of tools
-	toolNames  map[string]int // indexes into tools, by names in lower case
-	files      project
-	skills     catalog
-	extra      map[string]Section // by id, the last of each
+	in        Input // in a common: what sharedInput returns
+	of        sort
+	spec      Spec // complete
+	tools     []Tool
+	codes     []string       // names of tools as code spans, in the order of tools
+	toolNames map[string]int // indexes into tools, by names in lower case
+	files     project
+	skills    catalog
+	extra     map[string]Section // by id, the last of each
 }
 
 // A sort is what the sections that are stable know of the session.

@@ -57,7 +57,7 @@ func (m *Assembler) find(shared *Input, of sort) *common {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, c := range m.kept {
-		if c.of == of && sameShared(c.in, shared) {
+		if c.of == of && sameShared(&c.in, shared) {
 			copy(m.kept[1:i+1], m.kept[:i])
 			m.kept[0] = c
 			return c
@@ -156,8 +156,9 @@ type common struct {
 
 // newCommon makes the common of what sharedInput has returned, which it keeps.
 func newCommon(shared *Input, of sort) *common {
-	c := &common{assembly: assembly{in: shared, of: of, spec: shared.Spec}}
+	c := &common{assembly: assembly{in: *shared, of: of, spec: shared.Spec}}
 	a := &c.assembly
+	shared = &a.in
 	a.tools = cleanTools(shared.Tools, shared.Layout != LayoutGoClaw)
 	a.codes = toolCodes(a.tools)
 	a.toolNames = make(map[string]int, len(a.tools))
@@ -187,7 +188,7 @@ func newCommon(shared *Input, of sort) *common {
 // prompt returns the prompt of an Input that has c in common.
 func (c *common) prompt(in *Input) Prompt {
 	a := c.assembly
-	a.in = in
+	a.in = *in
 	a.readExtra()
 	list := make([]Section, 0, len(c.sections)+ownSections+len(in.Extra))
 	list = a.appendSections(append(list, c.sections...), false)

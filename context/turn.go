@@ -32,9 +32,15 @@ func dateText(a *assembly) string {
 	l.line("Date: ")
 	l.b.Write(now.AppendFormat(buf[:0], "Monday, 2 January 2006"))
 	if zone == "" {
-		zone = zoneName(now)
+		zone = now.Location().String()
 	}
-	l.quoted("Time zone: ", zone)
+	if zone == "" || zone == "Local" { // it has no IANA name, but an offset
+		l.line("Time zone: `UTC")
+		l.b.Write(now.AppendFormat(buf[:0], "-07:00"))
+		l.b.WriteByte('`')
+	} else {
+		l.quoted("Time zone: ", zone)
+	}
 	if a.tool("session_status") != "" {
 		l.line("For the time of day call ", a.code("session_status"), ".")
 	}
@@ -52,14 +58,6 @@ func inZone(t time.Time, name string) (local time.Time, known bool) {
 		return t, err == nil
 	}
 	return t.In(place), true
-}
-
-// zoneName returns the IANA name of the time's zone if it has one, and otherwise its offset.
-func zoneName(t time.Time) string {
-	if name := t.Location().String(); name != "Local" && name != "" {
-		return name
-	}
-	return "UTC" + t.Format("-07:00")
 }
 
 // maySpawn reports whether the session has the spawn tool and may start sub-agents. A sub-agent
