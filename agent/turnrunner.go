@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -103,10 +102,11 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if !st.Compact {
 		fresh = rt.firstMessages(ctx, t)
 	}
-	kept, done := rt.keptInputs(ctx)
+	t.detached = context.WithoutCancel(ctx)
+	kept := t.keepInputs(ctx)
 	log, messages, err := beginRecord(
 		kept, ctx, rt.cfg().Store, &rt.hot, rt.log, st, extra, fresh)
-	done()
+	kept.end()
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
@@ -145,52 +145,6 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.end()
 	t.entering("Store.Transcripts")
 	return b.result(ctx, t, res, err)
-}
-
-// keptInputs returns the context under which a turn writes what it begins with. A person who
-// cancels the turn or stops the session does not end it before half of the grace period has passed:
-// what people have written would be in no turn and in no transcript.
-func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
-	k := &inputsKeeper{rt: rt, turn: ctx}
-	var kept context.Context
-	kept, k.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	k.stop = context.AfterFunc(ctx, k.turnEnded)
-	return kept, k.done
-}
-
-// An inputsKeeper ends the context of keptInputs.
-type inputsKeeper struct {
-	rt     *Runtime
-	turn   context.Context //nolint:containedctx // for the cause of its end, until done
-	cancel context.CancelCauseFunc
-	stop   func() bool
-
-	mu   sync.Mutex
-	late *time.Timer // cancels; nil: the turn goes on
-}
-
-// turnEnded ends the context now, or later if a person has ended the turn.
-func (k *inputsKeeper) turnEnded() {
-	cause := context.Cause(k.turn)
-	if !errors.Is(cause, ErrTurnCancelled) && !errors.Is(cause, ErrStopped) {
-		k.cancel(cause)
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	grace := cmp.Or(k.rt.cfg().Grace, spawn.DefaultGrace)
-	k.late = time.AfterFunc(grace/2, func() { k.cancel(cause) })
-}
-
-// done ends the context: what the turn begins with was written.
-func (k *inputsKeeper) done() {
-	k.stop()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.late != nil {
-		k.late.Stop()
-	}
-	k.cancel(nil)
 }
 
 // refuse logs why a turn could not begin and returns what it came to.
@@ -330,11 +284,11 @@ func (b turnRunner) outcome(
 	t.spawn.InStore(true)
 	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
 	// soon.
-	saved, end := t.outlasting(context.WithoutCancel(ctx))
+	saved := t.outlasting(t.detached)
 	if werr := t.log.finish(saved, res, t.unanswered(ctx, res, err)...); werr != nil && err == nil {
 		err = werr
 	}
-	end()
+	saved.end()
 	out.Pos, err = t.log.close(), t.outcome(err)
 	decision := announce.Decide(res.Text)
 	if t.Announces {
@@ -488,35 +442,6 @@ func causeOf(err error) error {
 		return failed.err
 	}
 	return err
-}
-
-// outlasting returns a context, for writing the transcript, that ends with ctx and some time after
-// the turn was cancelled, well within the grace period. If the turn is over then, and what it does
-// not accounted for any more, the context ends at once. The caller calls end, which waits for what
-// outlasting has started.
-func (t *Turn) outlasting(ctx context.Context) (later context.Context, end func()) {
-	later, cancel := context.WithCancel(ctx)
-	waited := make(chan struct{})
-	stop := context.AfterFunc(t.log.life, func() {
-		defer close(waited)
-		if t.spawn.Over() != nil {
-			cancel()
-			return
-		}
-		timer := time.NewTimer(min(time.Second, cmp.Or(t.rt.cfg().Grace, spawn.DefaultGrace)/4))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-later.Done():
-		}
-	})
-	return later, func() {
-		cancel()
-		if !stop() {
-			<-waited
-		}
-	}
 }
 
 // statusOf returns how a turn ended as far as it can be told from inside.

@@ -52,7 +52,7 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key()}
 	sh.describeTurn(&rt.turn, gen, t, r)
 	rt.values = turnValues{sh.sup.detachedCtx, rt}
-	rt.ctx, rt.cancel = context.WithCancelCause(&rt.values)
+	rt.ctx, rt.endCtx = context.WithCancelCause(&rt.values)
 	rt.turn.slot.life, rt.mark.ctx = rt.ctx, rt.ctx
 	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	rt.turn.fence.hold = sh.hold()
