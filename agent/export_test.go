@@ -160,3 +160,15 @@ func ForkCut(lines []session.Line, through session.Pos) (kept []session.Line) {
 	}
 	return kept
 }
+
+// Outlasting returns the context under which a turn writes, and its end.
+func Outlasting(t *Turn, ctx context.Context) (context.Context, func()) { //nolint:revive // of t
+	l := t.outlasting(ctx)
+	return l, l.end
+}
+
+// KeepInputs returns the context under which a turn writes what it begins with, and its end.
+func KeepInputs(t *Turn, life context.Context) (context.Context, func()) { //nolint:revive // of t
+	l := t.keepInputs(life)
+	return l, l.end
+}

@@ -76,14 +76,14 @@ const maxBeginAttempts = 4
 // other attempts read the transcript. Life is the context of the turn: when it ends, no attempt
 // follows.
 func beginRecord(
-	ctx, life context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
-	st *spawn.TurnInput, extra runExtra, fresh []Message,
+	ctx, life context.Context, store *session.Store, carrier session.Carrier, hot *hotHistories,
+	log *slog.Logger, st *spawn.TurnInput, extra runExtra, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
 			store: store.Transcripts, files: store.Files, log: log, life: life, hot: hot,
 			ref:  session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
-			root: st.Session.Root, carrier: carrierOf(store),
+			root: st.Session.Root, carrier: carrier,
 			turn: st, through: st.First - 1,
 		}
 		r.taking.Store(1)

@@ -55,6 +55,7 @@ type Runtime struct {
 	sends     target.Pace // of what models send with sessions_send, and subagents
 	leftOut   instructionsLog
 	prompts   agentctx.Assembler
+	carrier   func() session.Carrier // that of the Store, or nil; it is asked for once
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -125,6 +126,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		prices: cfg.priceList(),
 	}
 	rt.config.Store(&cfg)
+	rt.carrier = sync.OnceValue(func() session.Carrier { return carrierOf(cfg.Store) })
 	rt.bindings = newBindings(ctx, rt)
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,

@@ -105,7 +105,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.detached = context.WithoutCancel(ctx)
 	kept := t.keepInputs(ctx)
 	log, messages, err := beginRecord(
-		kept, ctx, rt.cfg().Store, &rt.hot, rt.log, st, extra, fresh)
+		kept, ctx, rt.cfg().Store, rt.carrier(), &rt.hot, rt.log, st, extra, fresh)
 	kept.end()
 	if err != nil {
 		return b.refuse(ctx, t, err)

@@ -150,7 +150,7 @@ func (t *transcripts) exclusive(
 func (t *transcripts) hold(
 	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
 ) error {
-	x, ok := t.acquire(ctx.Done(), ref)
+	x, ok := t.acquire(ctx, ref)
 	if !ok {
 		return ctx.Err()
 	}
@@ -167,8 +167,9 @@ func (t *transcripts) hold(
 }
 
 // acquire returns the state of a transcript, which no other call has until yield. It gives up when
-// done is closed, and returns false.
-func (t *transcripts) acquire(done <-chan struct{}, ref session.Ref) (*transcriptState, bool) {
+// ctx ends, and returns false; a nil ctx does not end. It asks for Done only if it must wait: some
+// contexts, such as those of package agent, then take a dozen allocations.
+func (t *transcripts) acquire(ctx context.Context, ref session.Ref) (*transcriptState, bool) {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
@@ -178,8 +179,16 @@ func (t *transcripts) acquire(done <-chan struct{}, ref session.Ref) (*transcrip
 		t.mu.Unlock()
 		select {
 		case x.sem <- struct{}{}:
-		case <-done:
-			return nil, false
+		default:
+			var done <-chan struct{}
+			if ctx != nil {
+				done = ctx.Done()
+			}
+			select {
+			case x.sem <- struct{}{}:
+			case <-done:
+				return nil, false
+			}
 		}
 		if !x.forgotten {
 			return x, true
