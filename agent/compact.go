@@ -166,7 +166,7 @@ func (t *Turn) replace(ctx context.Context, room int, asked bool) error {
 	defer t.gate.RUnlock()
 	later := t.outlasting(ctx)
 	defer later.end()
-	err := t.log.compact(later, start, summary)
+	err := t.log.compact(later, start, summary) //nolint:contextcheck // it is made of ctx
 	if errors.Is(err, errOrder) {
 		t.rt.log.Warn("offshoot: a conversation cannot be compacted",
 			"session", t.Session.Key.String(), "error", err.Error())

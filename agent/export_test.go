@@ -162,13 +162,13 @@ func ForkCut(lines []session.Line, through session.Pos) (kept []session.Line) {
 }
 
 // Outlasting returns the context under which a turn writes, and its end.
-func Outlasting(t *Turn, ctx context.Context) (context.Context, func()) { //nolint:revive // of t
+func Outlasting(t *Turn, ctx context.Context) (context.Context, func()) {
 	l := t.outlasting(ctx)
 	return l, l.end
 }
 
 // KeepInputs returns the context under which a turn writes what it begins with, and its end.
-func KeepInputs(t *Turn, life context.Context) (context.Context, func()) { //nolint:revive // of t
+func KeepInputs(t *Turn, life context.Context) (context.Context, func()) {
 	l := t.keepInputs(life)
 	return l, l.end
 }

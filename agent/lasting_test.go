@@ -15,7 +15,9 @@ import (
 )
 
 // inTurn has f look at a turn whose Runner does not return before f does, and which cancel cancels.
-func inTurn(t *testing.T, f func(t *testing.T, life context.Context, tn *agent.Turn, cancel func())) {
+func inTurn(
+	t *testing.T, f func(t *testing.T, life context.Context, tn *agent.Turn, cancel func()),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		type begun struct {

@@ -454,7 +454,7 @@ func (r *turnRecord) putStream(
 		return p, &session.PartError{Field: "File", Reason: "it has no bytes"}
 	}
 	p = withRealType(p, head[:n])
-	if err := r.turn.MayAct(ctx); err != nil {
+	if err := r.mayAct(ctx); err != nil {
 		return p, err
 	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), in)

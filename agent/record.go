@@ -124,6 +124,9 @@ func beginRecord(
 	return r, r.given, nil
 }
 
+// mayAct waits until the process may act for the tree, which another one may have.
+func (r *turnRecord) mayAct(ctx context.Context) error { return r.turn.MayAct(ctx) }
+
 // carrierOf returns the Transcripts of a store if batches of its Journal carry their lines, else
 // nil.
 func carrierOf(store *session.Store) session.Carrier {
@@ -631,11 +634,12 @@ func (r *turnRecord) appendRest(
 // appendOnce appends lines behind the end of the history, and moves the end.
 func (r *turnRecord) appendOnce(ctx context.Context, mayWait bool, lines []Message) error {
 	return attempt(func() error {
-		end, err := r.history.end, error(nil)
-		if mayWait && r.carrier != nil {
-			end, err = r.carrier.AppendWith(ctx, r.root, r.ref, end, lines...)
+		var end session.Pos
+		var err error
+		if after := r.history.end; mayWait && r.carrier != nil {
+			end, err = r.carrier.AppendWith(ctx, r.root, r.ref, after, lines...)
 		} else {
-			end, err = r.store.Append(ctx, r.ref, end, lines...)
+			end, err = r.store.Append(ctx, r.ref, after, lines...)
 		}
 		if err == nil {
 			r.history.end = end

@@ -532,7 +532,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case out.Update: // this configuration says nothing to people
 	case (out.Completion != nil || out.Event != nil) && rt.cfg().Deliver != nil:
 		ctx = &receiving{ctx, originOf(out), sendersIn(out)}
-		err = rt.cfg().Deliver(ctx, rt.maskLabels(out))
+		err = rt.cfg().Deliver(ctx, rt.maskLabels(out)) //nolint:contextcheck // it is made of ctx
 	case out.Reply != nil && rt.cfg().Reply != nil:
 		reply := rt.shownReply(*out.Reply)
 		out.Reply = &reply

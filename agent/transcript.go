@@ -171,8 +171,8 @@ func (c *hotHistories) drop(root, of session.Key) {
 	}
 }
 
-// pushNewest keeps a session as the one that was used last. It has its neighbours in it, since a list
-// of package container/list would take an allocation for each turn. The caller holds the lock.
+// pushNewest keeps a session as the one that was used last. It has its neighbours in it, since a
+// list of package container/list would take an allocation for each turn. The caller holds the lock.
 func (c *hotHistories) pushNewest(s *hotSession) {
 	s.kept, s.older = true, c.newest
 	if c.kept++; c.newest == nil {
@@ -446,7 +446,7 @@ const (
 func (r *turnRecord) retry(ctx context.Context, f func() error) error {
 	ended, last := false, false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := r.turn.MayAct(ctx)
+		err := r.mayAct(ctx)
 		if err == nil {
 			err = f()
 		}

@@ -315,17 +315,18 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 	t.worked.Store(true)
 	later := t.outlasting(ctx)
 	defer later.end()
-	if bounded.Parts, err = t.log.storeParts(later, bounded.Parts); err != nil {
+	bounded.Parts, err = t.log.storeParts(later, bounded.Parts) //nolint:contextcheck // it is made of ctx
+	if err != nil {
 		return nil, err
 	}
-	return t.log.write(later, false, bounded)
+	return t.log.write(later, false, bounded) //nolint:contextcheck // it is made of ctx
 }
 
 // write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
 func (t *Turn) write(ctx context.Context, messages ...Message) error {
 	later := t.outlasting(ctx)
 	defer later.end()
-	_, err := t.log.write(later, false, messages...)
+	_, err := t.log.write(later, false, messages...) //nolint:contextcheck // it is made of ctx
 	return err
 }
 

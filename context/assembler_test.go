@@ -123,7 +123,8 @@ func eachChange(in Input, f func(path string, changed Input)) {
 		case reflect.Struct:
 			switch v.Interface().(type) {
 			case time.Time:
-				change("", func(v reflect.Value) { v.Set(reflect.ValueOf(in.Now.AddDate(0, 0, 1))) })
+				day := reflect.ValueOf(in.Now.AddDate(0, 0, 1))
+				change("", func(v reflect.Value) { v.Set(day) })
 				return
 			case session.Key:
 				change("", func(v reflect.Value) { v.Set(reflect.ValueOf(otherKey)) })
@@ -194,7 +195,7 @@ func TestSharedInputsAreComparedInEveryField(t *testing.T) {
 	}
 }
 
-// An Assembler returns what Assemble does, whatever it has seen before, and whichever field differs.
+// An Assembler returns what Assemble does, whatever it has seen, and whichever field differs.
 func TestAssemblerKeepsNothingStale(t *testing.T) {
 	for _, layout := range []Layout{LayoutDefault, LayoutGoClaw} {
 		for _, mode := range []Mode{ModeAuto, ModeFull, ModeMinimal, ModeNone} {

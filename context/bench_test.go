@@ -110,7 +110,7 @@ func BenchmarkAssemble(b *testing.B) {
 	}
 }
 
-// BenchmarkAssembler measures an Assembler that has seen its input before, beside BenchmarkAssemble.
+// BenchmarkAssembler measures an Assembler that has seen its input, beside BenchmarkAssemble.
 func BenchmarkAssembler(b *testing.B) {
 	for name, key := range map[string]session.Key{"full": mainKey, "minimal": childKey} {
 		in, m := fullInput(key), new(agentctx.Assembler)

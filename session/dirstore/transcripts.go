@@ -166,10 +166,13 @@ func (t *transcripts) hold(
 	return err
 }
 
+// A waiter is the context of a call that may have to wait.
+type waiter interface{ Done() <-chan struct{} }
+
 // acquire returns the state of a transcript, which no other call has until yield. It gives up when
-// ctx ends, and returns false; a nil ctx does not end. It asks for Done only if it must wait: some
-// contexts, such as those of package agent, then take a dozen allocations.
-func (t *transcripts) acquire(ctx context.Context, ref session.Ref) (*transcriptState, bool) {
+// by is done, and returns false; a nil one is never done. It asks for Done only if it must wait:
+// some contexts, such as those of package agent, then take a dozen allocations.
+func (t *transcripts) acquire(by waiter, ref session.Ref) (*transcriptState, bool) {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
@@ -181,8 +184,8 @@ func (t *transcripts) acquire(ctx context.Context, ref session.Ref) (*transcript
 		case x.sem <- struct{}{}:
 		default:
 			var done <-chan struct{}
-			if ctx != nil {
-				done = ctx.Done()
+			if by != nil {
+				done = by.Done()
 			}
 			select {
 			case x.sem <- struct{}{}:
