@@ -135,7 +135,7 @@ func TestLastingThatIsOver(t *testing.T) {
 	})
 }
 
-// A child from Spawn to Deliver takes 72 allocations and 24.5 KB, with three tools and two files of
+// A child from Spawn to Deliver takes 71 allocations and 24.1 KB, with three tools and two files of
 // a workspace that no Cache identifies. The bounds leave room for tables that grow.
 func TestChildTakesFewAllocations(t *testing.T) {
 	skipUnderRace(t)

@@ -24,10 +24,10 @@ const ownSections = 6
 // like sessions have in common, which are the stable sections and the reports, and writes what a
 // session or a turn has of its own each time. It returns what Assemble returns.
 //
-// What it keeps is found by comparing all of the Input that it was made of, texts of files included,
-// so that it never needs to be invalidated. It keeps 16 of them and 8 MiB at most, the texts of
-// their files included, and drops what was not used for the longest. An Input with a Limits.Count
-// is not kept, since functions cannot be compared.
+// What it keeps is found by comparing all of the Input that it was made of, with texts of files,
+// so that it never needs to be invalidated. It keeps 16 of them and 8 MiB at most, with the texts
+// of their files, and drops what was not used for the longest. An Input with a Limits.Count is not
+// kept, since functions cannot be compared.
 //
 // The zero Assembler is ready for use. It is safe for concurrent use. Of an input that it has seen
 // it makes the prompt with a third of the allocations of Assemble (BenchmarkAssembler).
