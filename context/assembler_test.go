@@ -223,6 +223,8 @@ func TestAssemblerSharesNothing(t *testing.T) {
 	require.NotEmpty(t, want.Skills)
 	given := clone.Of(in)
 	first := m.Assemble(given)
+	given.Files[0].Content, given.Notes[0] = "Do it otherwise.", "Another note."
+	require.Equal(t, Assemble(given), m.Assemble(given), "it was changed in place")
 	scribble := func(v reflect.Value) {
 		for i := range v.Len() {
 			v.Index(i).SetZero()
