@@ -456,15 +456,15 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	}
 	s.rt.expectRun()
 	q.Policy.Model = s.rt.cfg().modelNamed(q.Policy.Model)
-	spawnOne := func(ctx context.Context, q spawn.Request) (RunInfo, error) {
-		return s.rt.sup.Spawn(ctx, root, s.key, q)
-	}
 	if q.Thread && !q.Dry {
 		info, err = s.rt.spawnBound(ctx, boundSpawn{
-			requester: s.key, root: root, request: q, spawn: spawnOne,
+			requester: s.key, root: root, request: q,
+			spawn: func(ctx context.Context, q spawn.Request) (RunInfo, error) {
+				return s.rt.sup.Spawn(ctx, root, s.key, q)
+			},
 		})
 	} else {
-		info, err = spawnOne(ctx, q)
+		info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok && refusal.Rule == policy.RuleCaller {
 		if _, gone := s.present(ctx, (*spawn.Supervisor).RootOf); errors.Is(gone, ErrNotFound) {

@@ -164,9 +164,9 @@ func (t *Turn) replace(ctx context.Context, room int, asked bool) error {
 		return err
 	}
 	defer t.gate.RUnlock()
-	ctx, end := t.outlasting(ctx)
-	defer end()
-	err := t.log.compact(ctx, start, summary)
+	later := t.outlasting(ctx)
+	defer later.end()
+	err := t.log.compact(later, start, summary) //nolint:contextcheck // it is made of ctx
 	if errors.Is(err, errOrder) {
 		t.rt.log.Warn("offshoot: a conversation cannot be compacted",
 			"session", t.Session.Key.String(), "error", err.Error())

@@ -89,6 +89,18 @@ func (c *conversation) accept(m Message) error {
 	return nil
 }
 
+// passes reports whether a message that is accepted now is what is taken next, as it is, and the
+// conversation is then as it was: most messages are such.
+func (c *conversation) passes(m *Message) bool {
+	switch {
+	case !c.isClosed(), len(m.ToolCalls) > 0, m.Role == session.MessageTool:
+		return false
+	case m.Role == session.MessageAssistant:
+		return strings.TrimSpace(m.Text) != "" || len(m.Parts) > 0
+	}
+	return true
+}
+
 // lossOf returns why the provider's form of a message is not in what a conversation has accepted of
 // it, or "".
 func lossOf(m Message, queued []accepted) string {
@@ -152,10 +164,14 @@ func (c *conversation) take() (m Message, ok bool) {
 		return m, false
 	}
 	a := c.queue[next]
-	if next == 0 { // a long queue is not moved for each message
+	switch {
+	case len(c.queue) == 1:
+		c.queue[0] = accepted{}
+		c.queue = c.queue[:0] // the next message needs no new one
+	case next == 0: // a long queue is not moved for each message
 		c.queue[0] = accepted{}
 		c.queue = c.queue[1:]
-	} else {
+	default:
 		c.queue = slices.Delete(c.queue, next, next+1)
 	}
 	if a.m.Role == session.MessageTool {

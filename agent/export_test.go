@@ -81,7 +81,7 @@ func (h *Hot) Take(root session.Key, ref session.Ref) (size int, give func(Messa
 		own.add(m)
 		before := lease.kept
 		h.c.give(lease, own)
-		return before == nil && lease.kept != nil
+		return !before && lease.kept
 	}
 }
 
@@ -97,7 +97,7 @@ func (h *Hot) Check(t testing.TB) (bytes int) {
 			if known++; s.root != root || h.c.byRef[s.ref] != s {
 				t.Errorf("%q of %q is not found, or is of another tree", s.ref.Key, root)
 			}
-			if s.kept != nil {
+			if s.kept {
 				kept++
 				bytes += s.history.size()
 			}
@@ -106,9 +106,9 @@ func (h *Hot) Check(t testing.TB) (bytes int) {
 	if known != len(h.c.byRef) {
 		t.Errorf("the trees have %d sessions of %d", known, len(h.c.byRef))
 	}
-	if bytes != h.c.bytes || kept != h.c.lastUsed.Len() {
+	if bytes != h.c.bytes || kept != h.c.kept {
 		t.Errorf("%d bytes of %d are counted as %d of %d", bytes, kept, h.c.bytes,
-			h.c.lastUsed.Len())
+			h.c.kept)
 	}
 	return bytes
 }
@@ -159,4 +159,16 @@ func ForkCut(lines []session.Line, through session.Pos) (kept []session.Line) {
 		}
 	}
 	return kept
+}
+
+// Outlasting returns the context under which a turn writes, and its end.
+func Outlasting(t *Turn, ctx context.Context) (context.Context, func()) {
+	l := t.outlasting(ctx)
+	return l, l.end
+}
+
+// KeepInputs returns the context under which a turn writes what it begins with, and its end.
+func KeepInputs(t *Turn, life context.Context) (context.Context, func()) {
+	l := t.keepInputs(life)
+	return l, l.end
 }

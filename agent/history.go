@@ -201,8 +201,11 @@ func (h historyReader) archivable(err error) bool {
 // Whether it was is in its transcript. If that cannot be read, the error says so and nothing else:
 // it is ErrUnreadable, the cause of ctx, or [ErrShutdown].
 func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) error {
+	if !errors.Is(err, ErrNotFound) || errors.Is(err, ErrArchived) {
+		return err
+	}
 	h := rt.left(key)
-	if !h.archivable(err) || errors.Is(err, ErrArchived) {
+	if !h.archivable(err) {
 		return err
 	}
 	_, unread := h.read(ctx, 1)

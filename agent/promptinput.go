@@ -374,13 +374,9 @@ func (rt *Runtime) promptInput(
 	ctx context.Context, t *Turn, extra runExtra,
 ) (agentctx.Input, error) {
 	st := t.spawn
-	names := make([]string, len(t.Tools))
-	for i, tool := range t.Tools {
-		names[i] = tool.Name
-	}
 	t.entering("Prompts.Loader")
 	in := rt.cfg().input(
-		st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed, t.place)
+		st.Session.Key, st.Session, st.Above, extra.Spec, t.offered.now, t.Sandboxed, t.place)
 	rt.tellInstructions(t, in.Files)
 	t.Skills = rt.skills.take(t, in.Spec)
 	fillSkills(&in, t.Skills)

@@ -28,8 +28,7 @@ type turnRecord struct {
 	ref     session.Ref
 	root    session.Key     // of its tree
 	life    context.Context //nolint:containedctx // of the turn, which may end before that of a call
-	// mayAct waits until the process may act for the tree, which another one may have.
-	mayAct func(ctx context.Context) error
+	turn    *spawn.TurnInput
 
 	sound sync.Map // of session.File: those that this turn has put or read
 
@@ -46,16 +45,19 @@ type turnRecord struct {
 	runnerStarted bool
 	closed        bool // the turn is over
 
-	// reached is told how far the transcript is a complete conversation, with which inputs. taking
+	// The turn is told how far the transcript is a complete conversation, with which inputs. taking
 	// counts what is consumed, or may be, and is not in it yet: what the turn began with, and calls
 	// of Turn.Inbox.
-	reached func(pos session.Pos, through int)
 	through int // the ordinal of the last input that was written; guarded by mu
 	taking  atomic.Int32
 
+	one [1]Message // that write stores, if it is one; guarded by mu
+
 	// open are the calls that wait for their results. It is apart from mu, which is held while a
 	// store takes its time: a call need not wait for the result of another.
-	open atomic.Pointer[openCalls]
+	open atomic.Pointer[openCalls] // nil: there was none so far
+	// atRest is the last position at which no call was open, while open is nil; guarded by mu.
+	atRest session.Pos
 }
 
 // maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
@@ -74,15 +76,15 @@ const maxBeginAttempts = 4
 // other attempts read the transcript. Life is the context of the turn: when it ends, no attempt
 // follows.
 func beginRecord(
-	ctx, life context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
-	st *spawn.TurnInput, extra runExtra, fresh []Message,
+	ctx, life context.Context, store *session.Store, carrier session.Carrier, hot *hotHistories,
+	log *slog.Logger, st *spawn.TurnInput, extra runExtra, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
 			store: store.Transcripts, files: store.Files, log: log, life: life, hot: hot,
 			ref:  session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
-			root: st.Session.Root, carrier: carrierOf(store),
-			mayAct: st.MayAct, reached: st.Reached, through: st.First - 1,
+			root: st.Session.Root, carrier: carrier,
+			turn: st, through: st.First - 1,
 		}
 		r.taking.Store(1)
 		var kept history
@@ -121,6 +123,9 @@ func beginRecord(
 	}
 	return r, r.given, nil
 }
+
+// mayAct waits until the process may act for the tree, which another one may have.
+func (r *turnRecord) mayAct(ctx context.Context) error { return r.turn.MayAct(ctx) }
 
 // carrierOf returns the Transcripts of a store if batches of its Journal carry their lines, else
 // nil.
@@ -185,7 +190,7 @@ func (r *turnRecord) took(inputs []spawn.Input) {
 // holds the lock.
 func (r *turnRecord) tellReached() {
 	if !r.closed && r.taking.Load() == 0 && r.conversation.isClosed() {
-		r.reached(r.history.end, r.through)
+		r.turn.Reached(r.history.end, r.through)
 	}
 }
 
@@ -452,7 +457,11 @@ func (r *turnRecord) write(
 		return nil, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, spawn.ErrStale)
 	}
 	now := time.Now().UTC()
-	stored := make([]Message, len(messages))
+	stored := r.one[:]
+	if len(messages) != 1 {
+		stored = make([]Message, len(messages))
+	}
+	defer func() { r.one = [1]Message{} }()
 	for i, m := range messages {
 		if m.Time.IsZero() {
 			m.Time = now
@@ -462,6 +471,9 @@ func (r *turnRecord) write(
 	var losses []string
 	take := func(limit int) ([]Message, error) {
 		losses = nil
+		if len(stored) == 1 && limit > 0 && r.conversation.passes(&stored[0]) {
+			return slices.Clone(stored), nil
+		}
 		for _, m := range stored {
 			n := len(r.conversation.queue)
 			if err := r.conversation.accept(m); err != nil {
@@ -511,8 +523,14 @@ type openCalls struct {
 // noteOpen notes which calls are open after lines were appended. The position of a line is known
 // that is the last one of what was appended. The caller holds the lock.
 func (r *turnRecord) noteOpen(lines []Message) {
-	var now openCalls
-	if before := r.open.Load(); before != nil {
+	before := r.open.Load()
+	called := func(m Message) bool { return len(m.ToolCalls) > 0 }
+	if before == nil && len(r.conversation.open) == 0 && !slices.ContainsFunc(lines, called) {
+		r.atRest = r.history.end
+		return
+	}
+	now := openCalls{before: r.atRest}
+	if before != nil {
 		now = *before
 	}
 	for i, m := range lines {
@@ -591,17 +609,8 @@ func (r *turnRecord) appendRest(
 	ctx context.Context, mayWait bool, rest []Message, unknown bool,
 ) ([]Message, error) {
 	for {
-		end := r.history.end
-		err := attempt(func() (err error) {
-			if mayWait && r.carrier != nil {
-				end, err = r.carrier.AppendWith(ctx, r.root, r.ref, end, rest...)
-			} else {
-				end, err = r.store.Append(ctx, r.ref, end, rest...)
-			}
-			return err
-		})
+		err := r.appendOnce(ctx, mayWait, rest)
 		if err == nil {
-			r.history.end = end
 			return nil, nil
 		}
 		conflict := unknown && errors.Is(err, session.ErrConflict)
@@ -620,6 +629,23 @@ func (r *turnRecord) appendRest(
 			return rest, err
 		}
 	}
+}
+
+// appendOnce appends lines behind the end of the history, and moves the end.
+func (r *turnRecord) appendOnce(ctx context.Context, mayWait bool, lines []Message) error {
+	return attempt(func() error {
+		var end session.Pos
+		var err error
+		if after := r.history.end; mayWait && r.carrier != nil {
+			end, err = r.carrier.AppendWith(ctx, r.root, r.ref, after, lines...)
+		} else {
+			end, err = r.store.Append(ctx, r.ref, after, lines...)
+		}
+		if err == nil {
+			r.history.end = end
+		}
+		return err
+	})
 }
 
 // countAppended returns how many of the messages are in the transcript after an append that failed,

@@ -54,6 +54,8 @@ type Runtime struct {
 	shown     target.Book // the lists of sub-agents that models and people were shown
 	sends     target.Pace // of what models send with sessions_send, and subagents
 	leftOut   instructionsLog
+	prompts   agentctx.Assembler
+	carrier   func() session.Carrier // that of the Store, or nil; it is asked for once
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -124,6 +126,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		prices: cfg.priceList(),
 	}
 	rt.config.Store(&cfg)
+	rt.carrier = sync.OnceValue(func() session.Carrier { return carrierOf(cfg.Store) })
 	rt.bindings = newBindings(ctx, rt)
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
@@ -499,6 +502,25 @@ var errNoReceiver = errors.New("agent: the Config has no Deliver or Reply that t
 // receiver spawns in answer.
 type originKey struct{}
 
+// receiving is the context of a call to Deliver.
+type receiving struct {
+	context.Context //nolint:containedctx // it is a context
+
+	origin  string
+	senders []policy.Sender
+}
+
+// Value implements context.Context.
+func (c *receiving) Value(key any) any {
+	switch key.(type) {
+	case originKey:
+		return c.origin
+	case sendersKey:
+		return c.senders
+	}
+	return c.Context.Value(key)
+}
+
 // deliver hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	// An earlier configuration may have had a receiver that this one has not. The entry is then
@@ -509,9 +531,8 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		return deliveryError(rt.sayUpdate(ctx, out))
 	case out.Update: // this configuration says nothing to people
 	case (out.Completion != nil || out.Event != nil) && rt.cfg().Deliver != nil:
-		ctx = context.WithValue(ctx, originKey{}, originOf(out))
-		ctx = context.WithValue(ctx, sendersKey{}, sendersIn(out))
-		err = rt.cfg().Deliver(ctx, rt.maskLabels(out))
+		ctx = &receiving{ctx, originOf(out), sendersIn(out)}
+		err = rt.cfg().Deliver(ctx, rt.maskLabels(out)) //nolint:contextcheck // it is made of ctx
 	case out.Reply != nil && rt.cfg().Reply != nil:
 		reply := rt.shownReply(*out.Reply)
 		out.Reply = &reply
@@ -615,19 +636,26 @@ func deliveryError(err error) error {
 }
 
 // toolsOf returns what policy leaves a session for a turn, now: what was granted to it and to every
-// session above it, within today's rules, which are those of cfg.
-func (rt *Runtime) toolsOf(t *Turn, cfg *Config, now *policy.Authority) []Tool {
+// session above it, within today's rules, which are those of cfg. Each has the Call of an ownTool.
+func (rt *Runtime) toolsOf(t *Turn, cfg *Config, now *policy.Authority) []ownTool {
+	own := make([]ownTool, 0, len(now.Tools))
+	for _, tool := range cfg.Tools {
+		if slices.Contains(now.Tools, tool.Name) {
+			own = append(own, ownTool{tool, t})
+		}
+	}
+	isLeft := func(name string) bool { return slices.Contains(now.Tools, name) }
+	if !slices.ContainsFunc(sessionToolNames, isLeft) { // as most sub-agents
+		return own
+	}
 	host := toolHost{
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
 		token: turnToken(t.spawn.First),
 	}
-	tools := make([]Tool, 0, len(now.Tools))
-	for _, tool := range cfg.Tools {
-		if slices.Contains(now.Tools, tool.Name) {
-			tools = append(tools, tool)
-		}
+	for _, tool := range host.tools(cfg, now, now.Tools) {
+		own = append(own, ownTool{tool, t})
 	}
-	return t.ownTools(append(tools, host.tools(cfg, now, now.Tools)...))
+	return own
 }
 
 // retrySection is the section that has the retryText, and peopleSection the one that has the

@@ -346,16 +346,17 @@ type ownTool struct {
 	turn  *Turn
 }
 
-// ownTools returns the tools for a turn, each with the Call of an ownTool. They are together in two
-// slices: a turn would otherwise make six objects for each.
-func (t *Turn) ownTools(tools []Tool) []Tool {
-	own, offered := make([]ownTool, len(tools)), make([]Tool, len(tools))
-	for i, tool := range tools {
-		own[i] = ownTool{tool, t}
+// offered returns the tools as a turn has them, and a copy that the Runner cannot change. They are
+// together in one slice: a turn would otherwise make six objects for each.
+func offered(own []ownTool) (tools, as []Tool) {
+	n := len(own)
+	both := make([]Tool, 2*n)
+	for i := range own {
+		tool := own[i].given
 		tool.Call = own[i].show
-		offered[i] = tool
+		both[i], both[n+i] = tool, tool
 	}
-	return offered
+	return both[:n:n], both[n:]
 }
 
 // call calls the tool within what the turn and the Limits allow.
@@ -661,8 +662,8 @@ func (c *Config) removedError(
 // offerTools sets the Tools to what is left to the session under a Config.
 func (t *Turn) offerTools(ctx context.Context, cfg *Config) {
 	now := t.spawn.Rights(ctx, &cfg.Rules)
-	t.Tools, t.offered = t.rt.toolsOf(t, cfg, &now), offer{rules: &cfg.Rules, now: now.Tools}
-	t.offered.tools = slices.Clone(t.Tools)
+	t.offered = offer{rules: &cfg.Rules, now: now.Tools}
+	t.Tools, t.offered.tools = offered(t.rt.toolsOf(t, cfg, &now))
 }
 
 // sameTool reports whether a Runner has left a tool of a turn as it was offered. Functions cannot

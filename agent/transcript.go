@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +37,9 @@ type history struct {
 func (h *history) add(messages ...Message) {
 	for i := range messages {
 		h.bytes += heldBy(&messages[i])
+	}
+	if h.messages == nil { // what is asked and what is answered, in one array
+		h.messages = make([]Message, 0, max(2, len(messages)))
 	}
 	h.messages = append(h.messages, messages...)
 }
@@ -96,11 +98,13 @@ type hotHistories struct {
 	most, mostTogether int         // bytes; negative: without a bound
 	ids                text.IDForm // in which the messages of the histories have ids of people
 
-	mu       sync.Mutex
-	bytes    int
-	byRef    map[session.Ref]*hotSession
-	byTree   map[session.Key]*hotSession // one of each tree, by the top-level session
-	lastUsed list.List                   // of *hotSession, those that are kept
+	mu     sync.Mutex
+	bytes  int
+	byRef  map[session.Ref]*hotSession
+	byTree map[session.Key]*hotSession // one of each tree, by the top-level session
+	// Those that are kept, and how many: oldest was not used for the longest.
+	oldest, newest *hotSession
+	kept           int
 }
 
 // A hotSession is a session whose history is kept, or under way in a turn.
@@ -108,9 +112,10 @@ type hotSession struct {
 	root    session.Key
 	ref     session.Ref
 	history history
-	kept    *list.Element // nil while a turn has the history
+	kept    bool // false while a turn has the history
 
 	next, before *hotSession // of the same tree
+	newer, older *hotSession // that are kept
 }
 
 // take returns the history of a session, or the zero history if there is none, and what the caller
@@ -137,7 +142,7 @@ func (c *hotHistories) take(root session.Key, ref session.Ref) (history, *hotSes
 func (c *hotHistories) give(s *hotSession, h history) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byRef[s.ref] != s || s.kept != nil {
+	if c.byRef[s.ref] != s || s.kept {
 		return
 	}
 	size := h.size()
@@ -145,10 +150,11 @@ func (c *hotHistories) give(s *hotSession, h history) {
 		c.remove(s)
 		return
 	}
-	s.history, s.kept = h, c.lastUsed.PushBack(s)
+	s.history = h
+	c.pushNewest(s)
 	c.bytes += size
 	for c.mostTogether >= 0 && c.bytes > c.mostTogether {
-		c.remove(c.lastUsed.Front().Value.(*hotSession)) //nolint:forcetypeassert // it has no other
+		c.remove(c.oldest)
 	}
 }
 
@@ -165,10 +171,38 @@ func (c *hotHistories) drop(root, of session.Key) {
 	}
 }
 
+// pushNewest keeps a session as the one that was used last. It has its neighbours in it, since a
+// list of package container/list would take an allocation for each turn. The caller holds the lock.
+func (c *hotHistories) pushNewest(s *hotSession) {
+	s.kept, s.older = true, c.newest
+	if c.kept++; c.newest == nil {
+		c.oldest = s
+	} else {
+		c.newest.newer = s
+	}
+	c.newest = s
+}
+
+// unlink undoes pushNewest. The caller holds the lock.
+func (c *hotHistories) unlink(s *hotSession) {
+	c.kept--
+	if s.older == nil {
+		c.oldest = s.newer
+	} else {
+		s.older.newer = s.newer
+	}
+	if s.newer == nil {
+		c.newest = s.older
+	} else {
+		s.newer.older = s.older
+	}
+	s.kept, s.newer, s.older = false, nil, nil
+}
+
 // remove forgets a session. The caller holds the lock.
 func (c *hotHistories) remove(s *hotSession) {
-	if s.kept != nil {
-		c.lastUsed.Remove(s.kept)
+	if s.kept {
+		c.unlink(s)
 		c.bytes -= s.history.size()
 	}
 	delete(c.byRef, s.ref)
@@ -274,7 +308,7 @@ func (r *turnRecord) shorten(ctx context.Context, lines []Message) ([]Message, e
 	if r.files == nil {
 		return lines, nil
 	}
-	short := slices.Clone(lines)
+	short := lines
 	for i, m := range lines {
 		data := longLine(m)
 		if data == nil {
@@ -283,6 +317,9 @@ func (r *turnRecord) shorten(ctx context.Context, lines []Message) ([]Message, e
 		file, err := r.put(ctx, data)
 		switch {
 		case err == nil:
+			if &short[0] == &lines[0] {
+				short = slices.Clone(lines)
+			}
 			short[i] = headOf(m, file)
 		case ctx.Err() != nil:
 			return nil, err
@@ -407,7 +444,7 @@ const (
 // process may act for the tree. What f asks of a store, it asks with attempt. A shutdown that
 // cancels the turn ends the pause before the next try, which is the last one.
 func (r *turnRecord) retry(ctx context.Context, f func() error) error {
-	life, last := r.life.Done(), false
+	ended, last := false, false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := r.mayAct(ctx)
 		if err == nil {
@@ -419,12 +456,16 @@ func (r *turnRecord) retry(ctx context.Context, f func() error) error {
 		if pause == firstPause {
 			r.logFailure(err)
 		}
+		var life <-chan struct{}
+		if !ended {
+			life = r.life.Done()
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return err
 		case <-life:
-			life = nil
+			ended = true
 			cause := context.Cause(r.life) //nolint:contextcheck // the turn's, not the call's
 			last = errors.Is(cause, spawn.ErrShutdown)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -121,12 +122,16 @@ type Turn struct {
 	rt    *Runtime
 	spawn *spawn.TurnInput
 	log   *turnRecord
+	// detached has the values of the context of the turn, and not its end.
+	detached context.Context //nolint:containedctx // for what outlasts the turn
+	kept     lasting         // see keepInputs
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided  bool
 	extra    runExtra // its Schema is as that of the Turn, which is the Runner's to change
 	runner   string   // the field of the Config that has the Runner
 	place    workdir.Place
 	attaches bool // attachments are in use in the place
+	files    attach.FS
 
 	entered bool        // the Runner was called; of the goroutine of the turn
 	worked  atomic.Bool // the Runner has recorded something, or called what may have an effect
@@ -308,19 +313,20 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		t.deltas.end(t.spawn)
 	}
 	t.worked.Store(true)
-	ctx, end := t.outlasting(ctx)
-	defer end()
-	if bounded.Parts, err = t.log.storeParts(ctx, bounded.Parts); err != nil {
+	later := t.outlasting(ctx)
+	defer later.end()
+	bounded.Parts, err = t.log.storeParts(later, bounded.Parts) //nolint:contextcheck // it is made of ctx
+	if err != nil {
 		return nil, err
 	}
-	return t.log.write(ctx, false, bounded)
+	return t.log.write(later, false, bounded) //nolint:contextcheck // it is made of ctx
 }
 
 // write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
 func (t *Turn) write(ctx context.Context, messages ...Message) error {
-	ctx, end := t.outlasting(ctx)
-	defer end()
-	_, err := t.log.write(ctx, false, messages...)
+	later := t.outlasting(ctx)
+	defer later.end()
+	_, err := t.log.write(later, false, messages...) //nolint:contextcheck // it is made of ctx
 	return err
 }
 

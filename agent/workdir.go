@@ -328,12 +328,23 @@ func (d *attachedDirs) failed(key session.Key, err error) (goOn bool) {
 	return goOn
 }
 
+// A turnFiles is a turn as the source of the files of its session.
+type turnFiles Turn
+
+// Open implements attach.Source.
+func (f *turnFiles) Open(file attach.File) (io.ReadCloser, error) {
+	t := (*Turn)(f)
+	return t.OpenFile(t.log.life, file.File)
+}
+
+// Over implements attach.Source.
+func (f *turnFiles) Over() error { return (*Turn)(f).err() }
+
 // openAttachments gives the turn the files of its session: as an fs.FS, and where it has a
 // directory to work in there, too.
 func (t *Turn) openAttachments(ctx context.Context, a attached) error {
-	t.Files = attach.NewFS(a.Files, func(f attach.File) (io.ReadCloser, error) {
-		return t.OpenFile(t.log.life, f.File)
-	}, t.err)
+	t.files.Fill(a.Files, (*turnFiles)(t))
+	t.Files = &t.files
 	if a.IsZero() || t.place.Base == "" {
 		return nil
 	}

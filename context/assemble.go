@@ -14,55 +14,33 @@ import (
 // gives equal bytes. It is total: it does not fail for any input. It
 // leaves out what it cannot show, and the Prompt reports why. It may be called concurrently.
 func Assemble(in Input) Prompt {
-	a := newAssembly(in)
-	p := Prompt{Session: in.Session.String(), Mode: a.spec.Mode, overflow: a.spec.Overflow}
-	if p.Mode == ModeNone {
-		a.files = excludeAll(in.Files)
-	}
-	p.Sections = a.sections()
-	p.Files, p.Skills = a.files.reports, a.skills.reports
-	return p
+	shared, of := sharedInput(&in)
+	return newCommon(&shared, of).prompt(&in)
 }
 
 // An assembly is the state of one call of Assemble.
 type assembly struct {
-	in         Input
-	spec       Spec // complete
-	tools      []Tool
-	codes      []string       // names of tools as code spans, in the order of tools
-	toolNames  map[string]int // indexes into tools, by names in lower case
-	isSubagent bool
-	files      project
-	skills     catalog
-	extra      map[string]Section // by id, the last of each
+	in        Input // in a common: what sharedInput returns
+	of        sort
+	spec      Spec // complete
+	tools     []Tool
+	codes     []string       // names of tools as code spans, in the order of tools
+	toolNames map[string]int // indexes into tools, by names in lower case
+	files     project
+	skills    catalog
+	extra     map[string]Section // by id, the last of each
 }
 
-func newAssembly(in Input) *assembly {
-	a := &assembly{in: in, isSubagent: isChild(in)}
-	a.spec = resolveSpec(in)
-	a.tools = cleanTools(in.Tools, in.Layout != LayoutGoClaw)
-	a.codes = toolCodes(a.tools)
-	a.toolNames = make(map[string]int, len(a.tools))
-	for i, t := range a.tools {
-		a.toolNames[strings.ToLower(t.Name)] = i
-	}
-	if len(in.Extra) > 0 {
-		a.extra = make(map[string]Section, len(in.Extra))
-	}
-	for _, s := range in.Extra {
-		a.extra[s.ID] = s
-	}
-	if a.spec.Mode != ModeNone {
-		a.files = newProject(in, a.spec)
-		a.skills = newCatalog(in, a.spec)
-	}
-	return a
+// A sort is what the sections that are stable know of the session.
+type sort struct {
+	isSubagent, isCron, isGroup bool
+	isTyped                     bool // the report of the sub-agent is to be one JSON value
 }
 
 // resolveSpec is the one place that decides what a session sees. It lays the caller's spec over
 // that of the key. A session whose record says that it is a sub-agent never gets the spec of a
 // top-level session, whatever its key looks like.
-func resolveSpec(in Input) Spec {
+func resolveSpec(in *Input) Spec {
 	under := specFor(in.Session)
 	if isChild(in) {
 		under = subagentSpec()
@@ -75,21 +53,21 @@ func resolveSpec(in Input) Spec {
 }
 
 // isChild reports whether the key or the lineage is that of a sub-agent.
-func isChild(in Input) bool {
-	l := in.Lineage
+func isChild(in *Input) bool {
+	l := &in.Lineage
 	return in.Session.IsSubagent() || in.Session.Depth() > 0 || l.Depth > 0 || l.Parent.IsValid() ||
 		l.Role == session.RoleOrchestrator || l.Role == session.RoleLeaf
 }
 
 // repliesToPeople reports whether people get the session's answers. Those of a sub-agent go to its
 // requester.
-func (a *assembly) repliesToPeople() bool { return !a.isSubagent }
+func (a *assembly) repliesToPeople() bool { return !a.of.isSubagent }
 
 // isCron reports whether the session runs a scheduled job.
-func (a *assembly) isCron() bool { return !a.isSubagent && a.in.Session.Kind() == session.KindCron }
+func (a *assembly) isCron() bool { return a.of.isCron }
 
 // onlySubagent reports whether the session is a sub-agent.
-func (a *assembly) onlySubagent() bool { return a.isSubagent }
+func (a *assembly) onlySubagent() bool { return a.of.isSubagent }
 
 // tool returns the session's spelling of the name of a tool. It returns "" if the session lacks the
 // tool. The name is in lower case.
@@ -138,15 +116,8 @@ func (a *assembly) firstTool(names ...string) string {
 	return ""
 }
 
-// sections returns the sections that the mode keeps and the caller wants, in order.
-func (a *assembly) sections() []Section {
-	layout := a.parts()
-	list := make([]Section, 0, len(layout)+len(a.in.Extra))
-	for _, p := range layout {
-		if s, ok := a.section(p); ok {
-			list = append(list, s)
-		}
-	}
+// arranged returns the sections as the caller wants them.
+func (a *assembly) arranged(list []Section) []Section {
 	list = a.addExtra(list)
 	list = slices.DeleteFunc(list, func(s Section) bool { return slices.Contains(a.in.Drop, s.ID) })
 	slices.SortStableFunc(list, func(x, y Section) int { return cmp.Compare(x.Class, y.Class) })
@@ -178,8 +149,10 @@ func (a *assembly) addExtra(list []Section) []Section {
 // caller is never added under one of them.
 func builtInIDs() map[string]bool {
 	ids := map[string]bool{"": true}
-	for _, p := range slices.Concat(defaultParts[:], goClawParts[:]) {
-		ids[p.id] = true
+	for _, parts := range [...][]part{defaultParts[:], goClawParts[:]} {
+		for i := range parts {
+			ids[parts[i].id] = true
+		}
 	}
 	return ids
 }

@@ -109,3 +109,16 @@ func BenchmarkAssemble(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAssembler measures an Assembler that has seen its input, beside BenchmarkAssemble.
+func BenchmarkAssembler(b *testing.B) {
+	for name, key := range map[string]session.Key{"full": mainKey, "minimal": childKey} {
+		in, m := fullInput(key), new(agentctx.Assembler)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				benchSink += len(m.Assemble(in).Sections)
+			}
+		})
+	}
+}

@@ -20,7 +20,7 @@ func identityText(a *assembly) string {
 	product := sanitize(a.in.Product)
 	inside := textIf(product != "", " inside "+product)
 	switch {
-	case a.isSubagent:
+	case a.of.isSubagent:
 		return "You are a worker agent" + inside + ", started to complete one specific task."
 	case a.isCron():
 		return "You are an agent" + inside + ", running a scheduled job. No person is waiting."
@@ -47,7 +47,7 @@ func toolingText(a *assembly) string {
 	l.lineIf(a.files.showsFile(ToolsFile),
 		ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away.")
 	processHint(l, a)
-	l.lineIf(spawn != "" && !a.isSubagent,
+	l.lineIf(spawn != "" && !a.of.isSubagent,
 		"Work that is large or slow can go to a sub-agent: ", spawn, ". ", resultHint(a))
 	listsHint(l, a)
 	return l.String()
@@ -105,9 +105,9 @@ func toolStyleText(a *assembly) string {
 func safetyText(a *assembly) string {
 	doubt := "stop and ask"
 	switch {
-	case a.isSubagent:
+	case a.of.isSubagent:
 		doubt = "stop, and end with the question as your report"
-		if a.in.Subagent.typed() {
+		if a.of.isTyped {
 			doubt = "stop, and say so as the rules in the section Subagent Context tell you to ask"
 		}
 	case a.isCron():
@@ -403,7 +403,7 @@ func heartbeatsText(a *assembly) string {
 // conversationText describes the conversation of a session. A sub-agent has none: the conversation
 // is its requester's.
 func conversationText(a *assembly) string {
-	if a.isSubagent || strings.TrimSpace(a.in.Conversation) == "" {
+	if a.of.isSubagent || strings.TrimSpace(a.in.Conversation) == "" {
 		return ""
 	}
 	return "## Conversation Context\n" + fenced(strings.TrimSpace(normalizeText(a.in.Conversation)))

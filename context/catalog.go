@@ -19,7 +19,7 @@ type catalog struct {
 // newCatalog filters the skills and fits them into the limit. First it shortens the descriptions,
 // all to the same length. Only when that is not enough does it leave skills out, the last ones
 // first.
-func newCatalog(in Input, spec Spec) catalog {
+func newCatalog(in *Input, spec Spec) catalog {
 	type offered struct {
 		Skill
 

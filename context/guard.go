@@ -139,13 +139,21 @@ func (r *patientReader) Read(p []byte) (int, error) {
 // readText reads valid UTF-8 of at most maxBytes bytes and takes off a byte order mark. size is
 // only a hint, because the file may grow meanwhile.
 func readText(r io.Reader, size, maxBytes int64) (string, error) {
-	var b strings.Builder
-	b.Grow(int(min(max(size, 0), maxBytes)) + bytes.MinRead)
-	n, err := copyText(&b, r, size, maxBytes)
-	switch {
-	case err != nil:
-		return "", err
-	case n > maxBytes:
+	var b strings.Builder // io.Copy would have it be an allocation, and the reader one
+	b.Grow(int(min(max(size, 0), maxBytes)))
+	in := patientReader{from: r, left: maxBytes + 1}
+	buffer := make([]byte, min(max(size+1, bytes.MinRead), copyBytes))
+	for {
+		n, err := in.Read(buffer)
+		b.Write(buffer[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if int64(b.Len()) > maxBytes {
 		return "", newRefusal(ReasonTooLarge, "over the limit of %d bytes", maxBytes)
 	}
 	text := b.String()

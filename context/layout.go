@@ -67,7 +67,7 @@ func goClawRuntimeText(a *assembly) string {
 		{"os", e.OS},
 		{"zone", e.Zone},
 	} {
-		if f[0] == "session" && !a.isSubagent {
+		if f[0] == "session" && !a.of.isSubagent {
 			continue
 		}
 		if v := wordOrQuote(f[1]); v != "" {

@@ -91,7 +91,7 @@ type LoadRequest struct {
 // blank name, the list has the mistake and not the content. A file that cannot be read is in the
 // list with its Reason.
 func (l Loader) Load(r LoadRequest) []WorkspaceFile {
-	spec := resolveSpec(Input{Session: r.Session, Spec: r.Spec})
+	spec := resolveSpec(&Input{Session: r.Session, Spec: r.Spec})
 	var files []WorkspaceFile
 	if spec.Mode != ModeNone {
 		files = l.load(r, spec)

@@ -200,14 +200,8 @@ func spawningText(l *lines, a *assembly, s Subagent) {
 // sessionText lists the label, the requester and the key of the session.
 func sessionText(l *lines, a *assembly, s Subagent) {
 	l.line("### Session Context")
-	if label := quote(s.Label); label != "" {
-		l.line("- Label: ", label)
-	}
-	if requester := quote(s.Requester.String()); requester != "" {
-		l.line("- Requester session: ", requester)
-	}
-	if channel := quote(s.RequesterChannel); channel != "" {
-		l.line("- Requester channel: ", channel)
-	}
-	l.line("- Your session: ", quote(a.in.Session.String()))
+	l.quoted("- Label: ", s.Label)
+	l.quoted("- Requester session: ", s.Requester.String())
+	l.quoted("- Requester channel: ", s.RequesterChannel)
+	l.quoted("- Your session: ", a.in.Session.String())
 }

@@ -224,6 +224,19 @@ func (l *lines) lineIf(ok bool, parts ...string) {
 	}
 }
 
+// quoted writes a line that ends in a value as quote returns it, or nothing if nothing is left of
+// the value.
+func (l *lines) quoted(head, value string) {
+	if value = sanitize(value); value == "" {
+		return
+	}
+	l.begin()
+	l.b.WriteString(head)
+	l.b.WriteByte('`')
+	l.b.WriteString(strings.ReplaceAll(value, "`", "'"))
+	l.b.WriteByte('`')
+}
+
 // begin ends the line before, if there is one.
 func (l *lines) begin() {
 	if l.b.Len() > 0 {

@@ -9,27 +9,42 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
+// dateSize is the usual length of the section in bytes.
+const dateSize = 1 << 7
+
 func dateText(a *assembly) string {
 	zone := sanitize(a.in.Env.Zone)
 	now, known := inZone(a.in.Now, zone)
 	if !known {
 		zone = ""
 	}
-	if now.IsZero() {
-		if zone == "" {
-			return ""
-		}
-		return joinLines("## Current Date", "Time zone: "+quote(zone))
+	if now.IsZero() && zone == "" {
+		return ""
 	}
-	return joinLines(
-		"## Current Date",
-		"Date: "+now.Format("Monday, 2 January 2006"),
-		"Time zone: "+quote(cmp.Or(zone, zoneName(now))),
-		textIf(
-			a.tool("session_status") != "",
-			"For the time of day call "+a.code("session_status")+".",
-		),
-	)
+	var l lines
+	var buf [64]byte // longer than any date
+	l.b.Grow(dateSize)
+	l.line("## Current Date")
+	if now.IsZero() {
+		l.quoted("Time zone: ", zone)
+		return l.String()
+	}
+	l.line("Date: ")
+	l.b.Write(now.AppendFormat(buf[:0], "Monday, 2 January 2006"))
+	if zone == "" {
+		zone = now.Location().String()
+	}
+	if zone == "" || zone == "Local" { // it has no IANA name, but an offset
+		l.line("Time zone: `UTC")
+		l.b.Write(now.AppendFormat(buf[:0], "-07:00"))
+		l.b.WriteByte('`')
+	} else {
+		l.quoted("Time zone: ", zone)
+	}
+	if a.tool("session_status") != "" {
+		l.line("For the time of day call ", a.code("session_status"), ".")
+	}
+	return l.String()
 }
 
 // inZone returns the time in the zone with a name, and whether the system knows that zone. The time
@@ -45,17 +60,9 @@ func inZone(t time.Time, name string) (local time.Time, known bool) {
 	return t.In(place), true
 }
 
-// zoneName returns the IANA name of the time's zone if it has one, and otherwise its offset.
-func zoneName(t time.Time) string {
-	if name := t.Location().String(); name != "Local" && name != "" {
-		return name
-	}
-	return "UTC" + t.Format("-07:00")
-}
-
 // maySpawn reports whether the session has the spawn tool and may start sub-agents. A sub-agent
 // reads in its section Subagent Context how to do that.
-func (a *assembly) maySpawn() bool { return a.tool("sessions_spawn") != "" && !a.isSubagent }
+func (a *assembly) maySpawn() bool { return a.tool("sessions_spawn") != "" && !a.of.isSubagent }
 
 // briefingText says how to write a task.
 const briefingText = "Write the task so that it stands alone: the goal, where things are, the limits, and what the answer must contain. A sub-agent knows nothing of this conversation."

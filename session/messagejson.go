@@ -57,15 +57,22 @@ func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 // or if [Part.Validate] refuses one of its Parts: then the error is a *[PartError], too. Every
 // implementation of [Transcripts] that does not encode a message calls it in Append.
 func (m Message) Validate() error {
+	if y := m.Time.Year(); m.Time.Location() != time.UTC || y < 0 || y > 9999 || !m.Usage.IsZero() {
+		if err := m.validateFigures(); err != nil {
+			return invalidLine(err)
+		}
+	}
+	return invalidLine(ValidateParts(m.Parts, Part.Validate))
+}
+
+// validateFigures encodes what Validate cannot tell at a look, which takes an allocation.
+func (m *Message) validateFigures() error {
 	o := object{b: make([]byte, 0, 64)} // has room for a time
 	err := o.time("time", m.Time)
 	if err == nil {
 		_, err = m.Usage.append(o.b)
 	}
-	if err == nil {
-		err = ValidateParts(m.Parts, Part.Validate)
-	}
-	return invalidLine(err)
+	return err
 }
 
 // invalidLine returns the error of a message that cannot be encoded because of err, which may be

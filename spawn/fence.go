@@ -19,6 +19,8 @@ type fence struct {
 	life   context.Context //nolint:containedctx // of the Runner; the turn's methods compare with it
 	hold   *hold           // under which the turn runs
 	passed atomic.Bool     // the Runner has returned, the turn was given up, or its tree was lost
+	// cancelled is when the context of the Runner was cancelled, nil if it was not.
+	cancelled atomic.Pointer[time.Time]
 
 	// inStore says that the Runner is in calls of the store and in no function of its caller.
 	inStore atomic.Bool
@@ -37,6 +39,16 @@ func (t *TurnInput) Err() error {
 		return t.Over()
 	}
 	return t.stale(context.Cause(t.fence.life))
+}
+
+// CancelledAt returns when the context of the Runner was cancelled. It is zero if that was not
+// before the Runner returned. A Runner that does a last thing within the grace period can tell how
+// much of it is left.
+func (t *TurnInput) CancelledAt() time.Time {
+	if at := t.fence.cancelled.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // Over returns nil while the turn can still account for what it has done. That is a little longer

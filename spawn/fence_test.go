@@ -98,9 +98,33 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		return tn.Hear(ctx, policy.Sender{ID: "late"})
 	},
 	"MayAct":   nil, // without Owners it has none; TestFormerOwnerDoesNothing of agenttest has them
-	"Budgeted": nil, "Leave": nil,
+	"Budgeted": nil, "Leave": nil, "CancelledAt": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 	"Reached": nil, "Rights": nil, "RemovedAbove": nil, "Senders": nil, "Withheld": nil,
+}
+
+// A turn tells since when it is cancelled, and the first time is the one that counts.
+func TestCancelledAt(t *testing.T) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		begun, release := make(chan *spawn.TurnInput), make(chan struct{})
+		r.On("", spawntest.Play{spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error {
+			begun <- tn
+			<-release
+			return nil
+		})})
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})))
+		tn := <-begun
+		require.Zero(t, tn.CancelledAt())
+		time.Sleep(time.Second)
+		at := time.Now()
+		require.NoError(t, s.CancelTurn(t.Context(), topKey, topKey))
+		synctest.Wait()
+		require.Equal(t, at, tn.CancelledAt())
+		time.Sleep(time.Second)
+		close(release)
+		synctest.Wait()
+		require.Equal(t, at, tn.CancelledAt())
+	})
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method

@@ -36,7 +36,7 @@ type runningTurn struct {
 	mark  mark
 	// values is the parent of the context of the Runner, which is the life of the turn's fence.
 	values      turnValues
-	cancel      context.CancelCauseFunc
+	endCtx      context.CancelCauseFunc
 	previous    *runningTurn  // the turn before it of the same session, if that has not returned
 	done        chan struct{} // closed when the Runner has returned; nil until a caller waits
 	cancelledAt time.Time     // zero if the turn has not been cancelled
@@ -131,6 +131,15 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 		})
 		slices.Reverse(turn.Children)
 	}
+}
+
+// cancel ends the context of the Runner, with nil after the turn.
+func (rt *runningTurn) cancel(cause error) {
+	if f := &rt.turn.fence; cause != nil && f.cancelled.Load() == nil {
+		now := time.Now()
+		f.cancelled.CompareAndSwap(nil, &now)
+	}
+	rt.endCtx(cause)
 }
 
 // run implements task: it calls the Runner and reports what the turn came to.

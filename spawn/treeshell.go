@@ -53,7 +53,7 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	sh.describeTurn(&rt.turn, gen, t, r)
 	rt.values = turnValues{sh.sup.detachedCtx, rt}
 	f := &rt.turn.fence
-	f.life, rt.cancel = context.WithCancelCause(&rt.values)
+	f.life, rt.endCtx = context.WithCancelCause(&rt.values)
 	f.hold, rt.mark.ctx = sh.hold(), f.life
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn.Of(rt.key)

@@ -151,6 +151,9 @@ func dirError(doing, dir string, err error) error {
 // *[UnsafeError] if this process may not use the file, which stays until a person changes that.
 // Windows says the same of a file that another program uses for a moment.
 func transcriptError(err error) error {
+	if err == nil { // of every call that succeeds
+		return nil
+	}
 	err = logError(err)
 	pathErr, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !errors.Is(err, fs.ErrPermission) || errors.Is(err, session.ErrUnsafe) ||

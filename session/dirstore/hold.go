@@ -216,14 +216,17 @@ func (x heldFS) change(dir string, f func() error) error {
 // time, because a person may unpack a backup while the Store is open. The error is a
 // *[disk.UnsafeError] for what belongs to another user, and for a link in the place of a directory.
 func (x heldFS) secure(name string) error {
-	const sep = string(filepath.Separator)
-	path := strings.TrimSuffix(x.hold.dir, sep)
-	rest, below := strings.CutPrefix(name, path+sep)
+	end := len(strings.TrimSuffix(x.hold.dir, string(filepath.Separator)))
+	below := strings.HasPrefix(name, x.hold.dir[:end]) && len(name) > end &&
+		name[end] == filepath.Separator
 	for below {
-		var part string
-		part, rest, below = strings.Cut(rest, sep)
-		path += sep + part
-		if err := disk.Secure(path, below); err != nil {
+		rest := name[end+1:]
+		n := strings.IndexByte(rest, filepath.Separator)
+		if below = n >= 0; !below {
+			n = len(rest)
+		}
+		end += 1 + n
+		if err := disk.Secure(name[:end], below); err != nil {
 			return err
 		}
 	}

@@ -356,11 +356,10 @@ func (l *lineLog) unsynced(ref session.Ref) (name string, err error) {
 
 // nameOf returns the first or the second of the names that the file of a transcript may have.
 func nameOf(ref session.Ref, second bool) string {
-	names := transcriptNames(ref)
 	if second {
-		return names[1]
+		return transcriptNames(ref)[1]
 	}
-	return names[0]
+	return portableName(ref.SessionID) + transcriptSuffix // which takes no hash
 }
 
 // doubt notes that a sync of the file of a transcript has failed, and returns the error of that

@@ -61,7 +61,9 @@ func agentDir(k session.Key) string {
 type refID [16]byte
 
 func idOfRef(ref session.Ref) refID {
-	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
+	var room [256]byte // for most: a key with the id of a sub-agent has about 60 bytes
+	text := append(append(append(room[:0], ref.Key.String()...), 0), ref.SessionID...)
+	sum := sha256.Sum256(text)
 	return refID(sum[:])
 }
 

@@ -150,7 +150,7 @@ func (t *transcripts) exclusive(
 func (t *transcripts) hold(
 	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
 ) error {
-	x, ok := t.acquire(ctx.Done(), ref)
+	x, ok := t.acquire(ctx, ref)
 	if !ok {
 		return ctx.Err()
 	}
@@ -166,9 +166,13 @@ func (t *transcripts) hold(
 	return err
 }
 
+// A waiter is the context of a call that may have to wait.
+type waiter interface{ Done() <-chan struct{} }
+
 // acquire returns the state of a transcript, which no other call has until yield. It gives up when
-// done is closed, and returns false.
-func (t *transcripts) acquire(done <-chan struct{}, ref session.Ref) (*transcriptState, bool) {
+// by is done, and returns false; a nil one is never done. It asks for Done only if it must wait:
+// some contexts, such as those of package agent, then take a dozen allocations.
+func (t *transcripts) acquire(by waiter, ref session.Ref) (*transcriptState, bool) {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
@@ -178,8 +182,16 @@ func (t *transcripts) acquire(done <-chan struct{}, ref session.Ref) (*transcrip
 		t.mu.Unlock()
 		select {
 		case x.sem <- struct{}{}:
-		case <-done:
-			return nil, false
+		default:
+			var done <-chan struct{}
+			if by != nil {
+				done = by.Done()
+			}
+			select {
+			case x.sem <- struct{}{}:
+			case <-done:
+				return nil, false
+			}
 		}
 		if !x.forgotten {
 			return x, true

@@ -10,19 +10,27 @@ import (
 )
 
 // An FS has files, in one directory, that can be read. A file is opened where its bytes are when
-// the FS opens it. An FS is safe for concurrent use if its function is.
+// the FS opens it. An FS is safe for concurrent use if its Source is.
 type FS struct {
 	files []File // by name
-	open  func(File) (io.ReadCloser, error)
-	over  func() error // why nothing can be read any more, or nil
+	of    Source
 }
 
-// NewFS returns an FS of files whose bytes a function opens. Once over returns an error, everything
-// of the FS fails with it, and so does what was opened before, but for Stat and Close of that.
-func NewFS(files []File, open func(File) (io.ReadCloser, error), over func() error) *FS {
-	files = slices.Clone(files)
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	return &FS{files, open, over}
+// A Source has the bytes of the files of an FS.
+type Source interface {
+	// Open opens a file.
+	Open(f File) (io.ReadCloser, error)
+	// Over returns why nothing can be read any more, or nil.
+	Over() error
+}
+
+// Fill makes s an FS of files of a Source. Once that is over, everything of the FS fails with what
+// Over returns, and so does what was opened before, but for Stat and Close of that.
+func (s *FS) Fill(files []File, of Source) {
+	s.of = of
+	if s.files = slices.Clone(files); len(files) > 1 {
+		slices.SortFunc(s.files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	}
 }
 
 var (
@@ -32,7 +40,7 @@ var (
 
 // ended returns why an operation fails, once the FS is over.
 func (s *FS) ended(op, name string) error {
-	if err := s.over(); err != nil {
+	if err := s.of.Over(); err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return nil
@@ -64,7 +72,7 @@ func (s *FS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.open(f)
+	in, err := s.of.Open(f)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}

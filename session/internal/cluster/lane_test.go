@@ -280,6 +280,7 @@ func TestOrphansOfASlowProcess(t *testing.T) {
 			e.orphans = append(e.orphans, root)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		var all []session.Key
 		for root, err := range e.open(t).Orphans(ctx) {
 			if err != nil {
