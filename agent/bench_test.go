@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,9 @@ func BenchmarkFloor(b *testing.B) {
 // runForBench runs a Runtime for a benchmark.
 func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 	b.Helper()
-	cfg.Workspace = workspace("a line of")
+	if cfg.Workspace == nil {
+		cfg.Workspace = workspace("a line of")
+	}
 	cfg.Tools = toolbox("read", "write", "exec")
 	cfg.Rules.Subagents = policy.Subagents{
 		MaxChildren:  policy.MaxChildren,
@@ -61,15 +64,22 @@ func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 }
 
 // BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement,
-// for so many children at a time: in memory, and in a directory, where the transcript of a child is
-// a file of its own.
+// for so many children at a time: in memory, with a workspace there and in a directory, and with a
+// store in a directory, where the transcript of a child is a file of its own.
 func BenchmarkDeliver(b *testing.B) {
-	for _, where := range []string{"memory", "disk"} {
+	for _, where := range []string{"memory", "dirfs", "disk"} {
 		for _, children := range []int{1, policy.MaxChildren} {
 			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
 				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
 					return textResult("done")
 				})
+				if where == "dirfs" {
+					dir := b.TempDir()
+					if err := os.CopyFS(dir, workspace("a line of")); err != nil {
+						b.Fatal(err)
+					}
+					cfg.Workspace = os.DirFS(dir)
+				}
 				if where == "disk" {
 					store, err := dirstore.Open(b.TempDir())
 					if err != nil {
