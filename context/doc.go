@@ -72,7 +72,8 @@
 //
 // Only loading, seeding, discovery and syncing touch a file system. [Assemble] is pure and total:
 // equal input gives equal bytes, and it does not fail for any input. Every function of the package
-// is safe for concurrent use as long as its arguments do not change meanwhile.
+// is safe for concurrent use as long as its arguments do not change meanwhile. An [Assembler] is
+// [Assemble] for a program that makes many prompts: it keeps what they have in common.
 //
 // Package contexttest has golden files and assertions for prompts.
 package agentctx
