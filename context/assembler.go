@@ -25,8 +25,8 @@ const ownSections = 6
 // session or a turn has of its own each time. It returns what Assemble returns.
 //
 // What it keeps is found by comparing all of the Input that it was made of, with texts of files,
-// so that it never needs to be invalidated. It keeps 16 of them and 8 MiB at most, with the texts
-// of their files, and drops what was not used for the longest. An Input with a Limits.Count is not
+// so that it never needs to be invalidated. It keeps 16 of them and 8 MiB at most, with all texts
+// of the Input, and drops what was not used for the longest. An Input with a Limits.Count is not
 // kept, since functions cannot be compared.
 //
 // The zero Assembler is ready for use. It is safe for concurrent use. Of an input that it has seen
@@ -96,15 +96,17 @@ func sharedInput(in *Input) (Input, sort) {
 	s.Subagent, s.Active, s.Conversation, s.Task = Subagent{}, nil, "", ""
 	s.Now = time.Time{}
 	s.Drop, s.Order = nil, nil // for the prompt as a whole
-	if !slices.ContainsFunc(in.Extra, func(s Section) bool { return isBuiltIn(s.ID) }) {
-		s.Extra = nil
+	if s.Extra = nil; slices.ContainsFunc(in.Extra, replacesStable) {
+		s.Extra = slices.DeleteFunc(slices.Clone(in.Extra),
+			func(s Section) bool { return !replacesStable(s) })
 	}
 	return s, of
 }
 
-// isBuiltIn reports whether id is that of a built-in section of a layout.
-func isBuiltIn(id string) bool {
-	is := func(p part) bool { return p.id == id }
+// replacesStable reports whether a section of the caller takes the place of a stable one of a
+// layout.
+func replacesStable(s Section) bool {
+	is := func(p part) bool { return p.id == s.ID && p.class == ClassStable }
 	return slices.ContainsFunc(defaultParts[:], is) || slices.ContainsFunc(goClawParts[:], is)
 }
 
@@ -151,7 +153,7 @@ type common struct {
 	assembly // of the shared input
 
 	sections []Section // those that are stable, without sections of the caller's own
-	bytes    int       // of texts
+	bytes    int       // of what is kept, about
 }
 
 // newCommon makes the common of what sharedInput has returned, which it keeps.
@@ -172,16 +174,10 @@ func newCommon(shared *Input, of sort) *common {
 		a.files = newProject(shared, of, a.spec)
 		a.skills = newCatalog(shared, a.spec)
 	}
-	for _, f := range shared.Files {
-		c.bytes += len(f.Content)
-	}
-	for _, s := range shared.Skills {
-		c.bytes += len(s.Description)
-	}
 	c.sections = a.appendSections(nil, true)
-	for _, s := range c.sections {
-		c.bytes += len(s.Text)
-	}
+	c.bytes = clone.Bytes(*shared) + clone.Bytes(c.sections) + clone.Bytes(a.tools) +
+		clone.Bytes(a.files.reports) + clone.Bytes(a.files.blocks) +
+		clone.Bytes(a.skills.reports) + len(a.skills.text)
 	return c
 }
 

@@ -169,6 +169,7 @@ var ofOneSession = []string{
 	"Input.Session", "Input.Lineage.", "Input.Subagent.", "Input.Active", "Input.Conversation",
 	"Input.Task", "Input.Now", "Input.Env.Model", "Input.Env.Thinking", "Input.Env.Channel",
 	"Input.Drop", "Input.Order",
+	"Input.Extra[0]", "Input.Extra longer", // these take the place of no stable section
 }
 
 // Each field of an Input, also one that is added later, is compared or known to be of one session.
@@ -274,6 +275,51 @@ func TestAssemblerIsBounded(t *testing.T) {
 	require.Equal(t, bytes, m.bytes)
 	m.Assemble(large(7, maxCommonBytes+1))
 	require.Len(t, m.kept, 2, "it displaces none")
+}
+
+// Each text of an Input counts that an Assembler keeps, wherever it is.
+func TestAssemblerCountsEveryText(t *testing.T) {
+	long := strings.Repeat("x", maxCommonBytes+1)
+	for _, mode := range []Mode{ModeFull, ModeNone} {
+		base := filledInput(assemblerKeys[0])
+		base.Spec.Mode = mode
+		texts := 0
+		eachText(reflect.ValueOf(&base).Elem(), func(reflect.Value) { texts++ })
+		require.Greater(t, texts, 60)
+		for i := range texts {
+			in, m, n := clone.Of(base), new(Assembler), 0
+			eachText(reflect.ValueOf(&in).Elem(), func(v reflect.Value) {
+				if n == i {
+					v.SetString(long)
+				}
+				n++
+			})
+			m.Assemble(in)
+			for _, c := range m.kept {
+				require.LessOrEqual(t, clone.Bytes(c.in), maxCommonBytes, "text %d", i)
+			}
+			require.LessOrEqual(t, m.bytes, maxCommonBytes, "text %d", i)
+		}
+	}
+}
+
+// eachText calls f with each text in v that can be set.
+func eachText(v reflect.Value, f func(reflect.Value)) {
+	switch v.Kind() {
+	case reflect.String:
+		f(v)
+	case reflect.Slice:
+		for i := range v.Len() {
+			eachText(v.Index(i), f)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !opaque(v) {
+				eachText(v.Field(i), f)
+			}
+		}
+	default:
+	}
 }
 
 func TestAssemblerServesManyAtATime(t *testing.T) {

@@ -44,10 +44,8 @@ func copyTo(dst, src reflect.Value) {
 		copyTo(dst.Elem(), src.Elem())
 	case reflect.Struct:
 		dst.Set(src) // what is not exported comes along
-		for i := range src.NumField() {
-			if !src.Type().Field(i).IsExported() {
-				return
-			}
+		if !isPlain(src.Type()) {
+			return
 		}
 		for i := range src.NumField() {
 			copyTo(dst.Field(i), src.Field(i))
@@ -55,4 +53,53 @@ func copyTo(dst, src reflect.Value) {
 	default:
 		dst.Set(src)
 	}
+}
+
+// isPlain reports whether all fields of a struct are exported.
+func isPlain(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			return false
+		}
+	}
+	return true
+}
+
+// Bytes returns about how many bytes a copy of v keeps: those of v itself, and those of the strings
+// and of the elements that it leads to. Strings that share memory count each. Of a struct with an
+// unexported field what it leads to is shared, and only its strings count.
+func Bytes[T any](v T) int {
+	return int(reflect.TypeFor[T]().Size()) + behind(reflect.ValueOf(&v).Elem())
+}
+
+// behind returns what v leads to, without v itself, which may be a part of something.
+func behind(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice {
+			n = v.Len() * int(v.Type().Elem().Size())
+		}
+		for i := range v.Len() {
+			n += behind(v.Index(i))
+		}
+	case reflect.Map:
+		n = v.Len() * int(v.Type().Key().Size()+v.Type().Elem().Size())
+		for k, elem := range v.Seq2() {
+			n += behind(k) + behind(elem)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			n = int(v.Type().Elem().Size()) + behind(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if isPlain(v.Type()) || v.Field(i).Kind() == reflect.String {
+				n += behind(v.Field(i))
+			}
+		}
+	default: // it leads to nothing, or to what a copy shares
+	}
+	return n
 }

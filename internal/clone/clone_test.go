@@ -1,6 +1,7 @@
 package clone_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -49,4 +50,37 @@ func TestCopyKeepsNilAndFunctions(t *testing.T) {
 	assert.Nil(t, clone.Of[[]string](nil))
 	c := clone.Of(rule{F: func() int { return 3 }})
 	assert.Equal(t, 3, c.F())
+}
+
+// Each thing that a copy keeps counts.
+func TestBytes(t *testing.T) {
+	type opaque struct {
+		s string
+		p *[100]int
+	}
+	type all struct {
+		Text  string
+		List  []string
+		Map   map[string]int64
+		To    *[10]int64
+		Pair  [2]string
+		Named opaque
+		F     func()
+	}
+	empty := clone.Bytes(all{})
+	assert.Equal(t, int(reflect.TypeFor[all]().Size()), empty)
+	for name, c := range map[string]struct {
+		v    all
+		more int
+	}{
+		"text":    {all{Text: "abc"}, 3},
+		"list":    {all{List: []string{"abc", "d"}}, 4 + 2*int(reflect.TypeFor[string]().Size())},
+		"map":     {all{Map: map[string]int64{"ab": 1}}, 2 + 8 + int(reflect.TypeFor[string]().Size())},
+		"pointer": {all{To: new([10]int64)}, 80},
+		"array":   {all{Pair: [2]string{"a", "bc"}}, 3},
+		"opaque":  {all{Named: opaque{s: "abc", p: new([100]int)}}, 3},
+		"func":    {all{F: func() {}}, 0},
+	} {
+		assert.Equal(t, empty+c.more, clone.Bytes(c.v), name)
+	}
 }
