@@ -313,10 +313,11 @@ func eachText(v reflect.Value, f func(reflect.Value)) {
 			eachText(v.Index(i), f)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if !opaque(v) {
-				eachText(v.Field(i), f)
-			}
+		if opaque(v) {
+			return
+		}
+		for _, field := range v.Fields() {
+			eachText(field, f)
 		}
 	default:
 	}

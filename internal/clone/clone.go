@@ -57,8 +57,8 @@ func copyTo(dst, src reflect.Value) {
 
 // isPlain reports whether all fields of a struct are exported.
 func isPlain(t reflect.Type) bool {
-	for i := range t.NumField() {
-		if !t.Field(i).IsExported() {
+	for f := range t.Fields() {
+		if !f.IsExported() {
 			return false
 		}
 	}
@@ -94,9 +94,10 @@ func behind(v reflect.Value) (n int) {
 			n = int(v.Type().Elem().Size()) + behind(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if isPlain(v.Type()) || v.Field(i).Kind() == reflect.String {
-				n += behind(v.Field(i))
+		plain := isPlain(v.Type())
+		for _, f := range v.Fields() {
+			if plain || f.Kind() == reflect.String {
+				n += behind(f)
 			}
 		}
 	default: // it leads to nothing, or to what a copy shares
