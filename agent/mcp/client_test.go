@@ -726,14 +726,19 @@ func TestProgress(t *testing.T) {
 	shown := make(chan struct{})
 	s := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
 	add(s, "work", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-			ProgressToken: r.Params.GetProgressToken(), Message: "half way", Progress: 2, Total: 4,
-		})
-		<-shown
-		return said("ok"), err
+		for { // it may be early for who watches
+			err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: r.Params.GetProgressToken(), Message: "half way", Progress: 2, Total: 4,
+			})
+			select {
+			case <-shown:
+				return said("ok"), err
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
 	})
 	c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "s", URL: overHTTP(t, s).URL}}})
-	seen := make(chan agent.TreeEvent, 10)
+	seen := make(chan agent.TreeEvent, 1)
 	rt := open(t, agent.Config{Tools: c.Tools(), Runner: agent.RunnerFunc(
 		func(ctx context.Context, turn *agent.Turn) (agent.Result, error) {
 			use := agent.ToolCall{ID: "1", Name: "mcp__s__work"}
@@ -749,8 +754,12 @@ func TestProgress(t *testing.T) {
 	go func() {
 		defer close(watched)
 		for e, err := range rt.Events(watch, agent.EventQuery{Root: chat.Key()}) {
-			if err == nil && e.Kind == agent.EventProgress {
-				seen <- e
+			if err != nil || e.Kind != agent.EventProgress {
+				continue
+			}
+			select {
+			case seen <- e:
+			default: // there is one
 			}
 		}
 	}()
