@@ -143,7 +143,7 @@ func (rt *runningTurn) cancel(cause error) {
 }
 
 // run implements task: it calls the Runner and reports what the turn came to.
-func (rt *runningTurn) run() {
+func (rt *runningTurn) run(g *worker) {
 	sh, ctx := rt.shell, rt.turn.fence.life
 	defer rt.cancel(nil)
 	sh.waitForPrevious(ctx, rt)
@@ -157,7 +157,7 @@ func (rt *runningTurn) run() {
 		if !returned { // the Runner ended its goroutine
 			out, err = rt.turn.exited()
 		}
-		sh.reportTurn(rt, out, err)
+		sh.reportTurn(g, rt, out, err)
 		sh.sup.workers.markOver(&rt.mark)
 	}()
 	rt.turn.beginRights(ctx)
@@ -203,8 +203,8 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 	return out, contain.Read(err)
 }
 
-// reportTurn tells the tree what a turn came to.
-func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
+// reportTurn tells the tree what a turn came to, which is the last that its goroutine does.
+func (sh *treeShell) reportTurn(g *worker, rt *runningTurn, out TurnResult, err error) {
 	rt.turn.progress.end(&rt.turn)
 	rt.turn.fence.passed.Store(true)
 	if bad := sh.sup.boundResult(&out, sh.sup.cfg.Limits); bad != nil {
@@ -239,7 +239,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		done.Failed, done.Budget = sh.sup.errorText(err), errors.Is(err, ErrBudget)
 	}
 	defer func() { // also if the store ends the goroutine
-		sh.owner.SendDone(rt.turn.gen, done)
+		sh.owner.SendDone(g, rt.turn.gen, done)
 	}()
 	sh.spill(rt, answer)
 }

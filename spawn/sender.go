@@ -87,7 +87,9 @@ func (q *deliveryQueue) pop() *queuedDelivery {
 }
 
 // Deliver implements owner.Executor.
-func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool) {
+func (sh *treeShell) Deliver(
+	on owner.Goroutine, gen uint64, t *tree.Tree, e *tree.Entry, more bool,
+) {
 	to := e.Destination()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -104,7 +106,7 @@ func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool)
 		sh.tellHangs(p, p.queue.first.attempt)
 	}
 	if !more {
-		sh.startSender(p)
+		sh.startSender(on, p)
 	}
 }
 
@@ -114,7 +116,7 @@ func (sh *treeShell) Recall(to tree.Destination) {
 	defer sh.mu.Unlock()
 	if p := sh.senders[to]; p != nil {
 		p.queue, p.stopped = deliveryQueue{}, false
-		sh.startSender(p)
+		sh.startSender(nil, p)
 	}
 }
 
@@ -123,20 +125,20 @@ func (sh *treeShell) Recall(to tree.Destination) {
 func (sh *treeShell) dropDeliveries() {
 	for _, p := range sh.senders {
 		p.queue, p.stopped, p.orphaned, p.told = deliveryQueue{}, false, true, attempt{}
-		sh.startSender(p)
+		sh.startSender(nil, p)
 	}
 }
 
 // startSender starts the goroutine of a sender that has deliveries and none, and drops a sender
-// that has nothing to do. It starts nothing before Run, nor after the soft phase of a shutdown. The
-// caller holds the lock.
-func (sh *treeShell) startSender(p *sender) {
+// that has nothing to do. It starts nothing before Run, nor after the soft phase of a shutdown. On
+// is nil or the goroutine of the owner. The caller holds the lock.
+func (sh *treeShell) startSender(on owner.Goroutine, p *sender) {
 	switch {
 	case p.sending || p.stopped:
 	case p.queue.first == nil:
 		sh.dropSender(p)
 	case sh.sup.timed():
-		p.sending = sh.sup.workers.start(p)
+		p.sending = sh.startOn(on, p)
 	}
 }
 
@@ -168,26 +170,27 @@ func (sh *treeShell) startSenders() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, p := range sh.senders {
-		sh.startSender(p)
+		sh.startSender(nil, p)
 	}
 }
 
 // run implements task: it hands deliveries over until the queue is empty, one does not arrive, or
 // the work of the Supervisor ends. Until its goroutine has ended, a sender is not dropped by
 // another one, and its destination stays.
-func (p *sender) run() {
+func (p *sender) run(g *worker) {
 	sh, ctx, to := p.shell, p.shell.sup.workCtx, p.to
-	for sh.maySend(ctx, p) && sh.nextDelivery(ctx, p) && sh.send(ctx, to, p) {
+	for sh.maySend(g, ctx, p) && sh.nextDelivery(g, ctx, p) && sh.send(g, ctx, to, p) {
 	}
 }
 
 // maySend waits until the process may act for the tree. It returns false, and the sender has no
 // goroutine any more, if the tree is not that of this process: the owner drops what was queued. The
 // end of ctx is left to nextDelivery.
-func (sh *treeShell) maySend(ctx context.Context, p *sender) bool {
+func (sh *treeShell) maySend(g *worker, ctx context.Context, p *sender) bool {
 	if sh.sup.cluster == nil {
 		return true
 	}
+	g.HandOver()
 	for {
 		if err := sh.hold().wait(ctx); err == nil || ctx.Err() != nil {
 			return true
@@ -207,7 +210,7 @@ func (sh *treeShell) maySend(ctx context.Context, p *sender) bool {
 
 // nextDelivery takes the next delivery from the queue of a sender. It returns false, and the sender
 // has no goroutine any more, if the queue is empty or ctx has ended.
-func (sh *treeShell) nextDelivery(ctx context.Context, p *sender) bool {
+func (sh *treeShell) nextDelivery(g *worker, ctx context.Context, p *sender) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if p.queue.first == nil || ctx.Err() != nil {
@@ -217,6 +220,7 @@ func (sh *treeShell) nextDelivery(ctx context.Context, p *sender) bool {
 		}
 		return false
 	}
+	g.HandOver() // the call may take its time
 	p.call, p.more, p.orphaned = p.queue.pop(), nil, false
 	limit := sh.sup.cfg.DeliverTimeout
 	if p.to.Hook {
@@ -262,14 +266,16 @@ func (sh *treeShell) receiptOf(err error) (r receipt) {
 
 // send makes the call of a sender and tells the tree of the outcome. It returns false if the sender
 // has no goroutine any more: the delivery has not arrived.
-func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (arrived bool) {
+func (sh *treeShell) send(
+	g *worker, ctx context.Context, to tree.Destination, p *sender,
+) (arrived bool) {
 	var r receipt
 	returned := false
 	defer func() {
 		if !returned { // the receiver has ended its goroutine
 			r = sh.receiptOf(errReceiverExited)
 		}
-		arrived = sh.callReturned(ctx, to, p, r)
+		arrived = sh.callReturned(g, ctx, to, p, r)
 	}()
 	r = sh.callDeliver(&p.call.ctx, to, p) //nolint:contextcheck // its parent is ctx
 	returned = true
@@ -324,7 +330,7 @@ func (sh *treeShell) tellHangs(p *sender, of attempt, more ...uint32) {
 // callReturned notes that the call of a sender has returned, and tells the tree what it came to. It
 // returns whether the sender goes on.
 func (sh *treeShell) callReturned(
-	ctx context.Context, to tree.Destination, p *sender, r receipt,
+	g *worker, ctx context.Context, to tree.Destination, p *sender, r receipt,
 ) (arrived bool) {
 	sh.mu.Lock()
 	call, more, hung, orphaned := p.call, p.more, p.hangs, p.orphaned
@@ -336,7 +342,7 @@ func (sh *treeShell) callReturned(
 	if r.failed == "" && !hung {
 		call.out = Delivery{}
 		sh.mu.Unlock()
-		sh.owner.Send(call.gen, &call.outcome)
+		sh.owner.SendFrom(g, call.gen, &call.outcome)
 		return true
 	}
 	out := call.out
@@ -355,7 +361,7 @@ func (sh *treeShell) callReturned(
 		call.outcome.Wait, call.outcome.Rand = int64(r.pause), sh.sup.ids.rand()
 		sh.owner.Send(call.gen, &call.outcome)
 	}
-	sh.startSender(p)
+	sh.startSender(nil, p)
 	sh.mu.Unlock()
 	log := sh.sup.log.With("key", out.Key, "to", out.To.String(), "attempt", out.Attempt)
 	switch {

@@ -193,7 +193,10 @@ func decideOnce(
 	cfg := &owner.Config{
 		Journal: dueAtOnce{j}, Lane: owner.NewLane(1, 1), Writer: session.NewID(),
 		NewID: ids.newID, Rand: ids.rand, Active: idle, Awake: idle, Fatal: func(error) {},
-		Go:      func(f func()) bool { working.Go(f); return true },
+		Go: func(drain func(owner.Goroutine)) bool {
+			working.Go(func() { drain(nil) })
+			return true
+		},
 		Context: func() context.Context { return ctx },
 		// With CallerRun the owner leaves the outbox as it is. If the next Supervisor has no
 		// CallerRun, it redirects the completions that are still there, as it does with its own.
@@ -227,16 +230,18 @@ func (j dueAtOnce) Append(
 // noEffects is an owner.Executor that performs no effect.
 type noEffects struct{}
 
-func (noEffects) Start(uint64, *tree.Tree, *tree.Run)           {}
-func (noEffects) Cancel(*tree.Run, uint32)                      {}
-func (noEffects) Free(*tree.Run, uint32) bool                   { return false }
-func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry, bool) {}
-func (noEffects) Recall(tree.Destination)                       {}
-func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)         {}
-func (noEffects) Restore(uint64, *tree.Run)                     {}
-func (noEffects) Answer(string, error)                          {}
-func (noEffects) Tidy(*tree.Run)                                {}
-func (noEffects) Drop(uint64, tree.DroppedDeposit)              {}
+func (noEffects) Cancel(*tree.Run, uint32)              {}
+func (noEffects) Free(*tree.Run, uint32) bool           { return false }
+func (noEffects) Recall(tree.Destination)               {}
+func (noEffects) Archive(uint64, *tree.Tree, *tree.Run) {}
+func (noEffects) Restore(uint64, *tree.Run)             {}
+func (noEffects) Answer(string, error)                  {}
+func (noEffects) Tidy(*tree.Run)                        {}
+func (noEffects) Drop(uint64, tree.DroppedDeposit)      {}
+
+func (noEffects) Start(owner.Goroutine, uint64, *tree.Tree, *tree.Run) {}
+
+func (noEffects) Deliver(owner.Goroutine, uint64, *tree.Tree, *tree.Entry, bool) {}
 
 func (noEffects) Unbind(uint64, *tree.Run, session.Route, string) {}
 

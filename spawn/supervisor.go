@@ -137,7 +137,9 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		Now:     func() time.Time { return s.now() },
 		Journal: guarded, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
-		Go:     func(f func()) bool { return s.workers.startLast(taskFunc(f)) },
+		Go: func(drain func(owner.Goroutine)) bool {
+			return s.workers.startLast(drainTask(drain))
+		},
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{

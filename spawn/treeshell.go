@@ -48,7 +48,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 }
 
 // Start implements owner.Executor.
-func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
+func (sh *treeShell) Start(on owner.Goroutine, gen uint64, t *tree.Tree, r *tree.Run) {
 	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key()}
 	sh.describeTurn(&rt.turn, gen, t, r)
 	rt.values = turnValues{sh.sup.detachedCtx, rt}
@@ -60,12 +60,21 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	sh.newestTurn.Set(rt.key, rt)
 	sh.turns.Set(rt.id, rt)
 	sh.mu.Unlock()
-	if !sh.sup.workers.start(rt) {
+	if !sh.startOn(on, rt) {
 		rt.cancel(ErrShutdown)
 		sh.turnReturned(rt)
 		sh.owner.Send(gen, tree.ShutDown{})
 		sh.reportUntouched(rt)
 	}
+}
+
+// startOn is workers.start for what an owner starts, which the goroutine of the owner may do when
+// the owner has nothing else to do.
+func (sh *treeShell) startOn(on owner.Goroutine, t task) bool {
+	if g, ok := on.(*worker); ok {
+		return g.startNext(&sh.sup.workers.shut, t)
+	}
+	return sh.sup.workers.start(t)
 }
 
 // Cancel implements owner.Executor.

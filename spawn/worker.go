@@ -7,14 +7,20 @@ import (
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 )
 
-// A task is what a goroutine of a Supervisor does.
-type task interface{ run() }
+// A task is what a goroutine of a Supervisor does. The worker is the goroutine that does it.
+type task interface{ run(*worker) }
 
 type taskFunc func()
 
-func (f taskFunc) run() { f() }
+func (f taskFunc) run(*worker) { f() }
+
+// A drainTask drains the queue of an owner.
+type drainTask func(owner.Goroutine)
+
+func (f drainTask) run(g *worker) { f(g) }
 
 // maxIdleWorkers is how many goroutines without a task a running Supervisor keeps.
 const maxIdleWorkers = 64
@@ -51,31 +57,49 @@ func (w *workers) start(t task) bool { return w.startUnless(&w.shut, t) }
 func (w *workers) startLast(t task) bool { return w.startUnless(&w.ended, t) }
 
 func (w *workers) startUnless(refuse *bool, t task) bool {
+	if !w.admit(refuse) {
+		return false
+	}
+	w.launch(t)
+	return true
+}
+
+// admit counts a task that is to start. It returns false, and counts nothing, if refuse says so.
+func (w *workers) admit(refuse *bool) bool {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if *refuse {
-		w.mu.Unlock()
 		return false
 	}
 	w.busy++
+	return true
+}
+
+// launch has a goroutine do a task that is counted.
+func (w *workers) launch(t task) {
+	w.mu.Lock()
 	if n := len(w.idle); n > 0 {
 		tasks := w.idle[n-1]
 		w.idle = w.idle[:n-1]
 		w.mu.Unlock()
 		tasks <- t
-		return true
+		return
 	}
 	w.goroutines++
 	w.mu.Unlock()
 	go w.work(t)
-	return true
 }
 
 // work does one task after the other.
 func (w *workers) work(t task) {
-	defer w.exit()
+	g := &worker{all: w}
+	defer g.exit()
 	tasks := make(chan task, 1)
 	for t != nil {
-		w.do(t)
+		g.do(t)
+		if t, g.next = g.next, nil; t != nil {
+			continue
+		}
 		if !w.park(tasks) {
 			return
 		}
@@ -83,10 +107,43 @@ func (w *workers) work(t task) {
 	}
 }
 
+// A worker is a goroutine of a Supervisor. What a task starts last may be done by its worker when
+// the task is over: to wake another goroutine takes longer than most tasks. Only the goroutine
+// itself calls the methods.
+type worker struct {
+	all  *workers
+	next task // done after the task that is under way, and counted as that is; nil: none is
+}
+
 // do does a task. If a Runner ends its goroutine, the count of the tasks stays right.
-func (w *workers) do(t task) {
-	defer w.taskDone()
-	t.run()
+func (g *worker) do(t task) {
+	defer g.all.taskDone()
+	t.run(g)
+}
+
+// Start implements owner.Starter: it is startLast for what drains the queue of an owner.
+func (g *worker) Start(drain func(owner.Goroutine)) bool {
+	return g.startNext(&g.all.ended, drainTask(drain))
+}
+
+// startNext is startUnless for a task that may wait for the end of the one under way, or for
+// HandOver.
+func (g *worker) startNext(refuse *bool, t task) bool {
+	if !g.all.admit(refuse) {
+		return false
+	}
+	g.HandOver()
+	g.next = t
+	return true
+}
+
+// HandOver implements owner.Goroutine: another goroutine does what would be next. A task calls it
+// before it waits, or calls a function of the caller's.
+func (g *worker) HandOver() {
+	if t := g.next; t != nil {
+		g.next = nil
+		g.all.launch(t)
+	}
 }
 
 func (w *workers) taskDone() {
@@ -117,7 +174,10 @@ func (w *workers) park(tasks chan task) bool {
 	return true
 }
 
-func (w *workers) exit() {
+// exit is deferred: a task may end the goroutine.
+func (g *worker) exit() {
+	g.HandOver()
+	w := g.all
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.goroutines--; w.goroutines == 0 && w.gone != nil {

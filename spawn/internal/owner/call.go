@@ -211,16 +211,24 @@ func (o *Owner) Send(gen uint64, cmd tree.Command) {
 	_ = o.enqueue(c)
 }
 
-// SendDone is Send for the end of a turn, of which the owner takes a copy. The tree keeps the
+// SendFrom is Send for a goroutine that is about to end, or to do something else: it drains the
+// queue itself if no other does.
+func (o *Owner) SendFrom(by Starter, gen uint64, cmd tree.Command) {
+	c := o.newCall(gen)
+	c.cmd = cmd
+	_ = o.enqueueFrom(by, c)
+}
+
+// SendDone is SendFrom for the end of a turn, of which the owner takes a copy. The tree keeps the
 // Answer, the Yield and the Route.
-func (o *Owner) SendDone(gen uint64, done tree.TurnDone) {
+func (o *Owner) SendDone(by Starter, gen uint64, done tree.TurnDone) {
 	c := o.newCall(gen)
 	if c.turnDone == nil {
 		c.turnDone = new(tree.TurnDone)
 	}
 	*c.turnDone = done
 	c.cmd = c.turnDone
-	_ = o.enqueue(c)
+	_ = o.enqueueFrom(by, c)
 }
 
 // SendIfThere sends a command to the tree, of whatever incarnation, if it is in memory. It does not
@@ -253,14 +261,17 @@ func (o *Owner) newCall(gen uint64) *call {
 // enqueue adds a call to the queue and starts the goroutine that drains it, if there is none. It
 // adds nothing and returns ErrRetired after Retire, or ErrShutdown if a goroutine can no longer be
 // started.
-func (o *Owner) enqueue(c *call) error {
+func (o *Owner) enqueue(c *call) error { return o.enqueueFrom(o.cfg, c) }
+
+// enqueueFrom is enqueue for a caller that says what starts the goroutine.
+func (o *Owner) enqueueFrom(by Starter, c *call) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.retired {
 		return ErrRetired
 	}
 	o.queue = append(o.queue, c)
-	if !o.draining && !o.cfg.Go(o.drainFunc) {
+	if !o.draining && !by.Start(o.drainFunc) {
 		o.queue = o.queue[:len(o.queue)-1]
 		return ErrShutdown
 	}
@@ -307,6 +318,7 @@ func (o *Owner) nextBatch() []*call {
 	defer o.mu.Unlock()
 	for i := 0; i < maxArrivalYields && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
 		o.mu.Unlock()
+		o.handOver()
 		runtime.Gosched()
 		o.mu.Lock()
 	}

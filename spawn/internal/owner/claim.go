@@ -176,6 +176,7 @@ func (o *Owner) giveUp(ctx context.Context) {
 		o.StopTimer()
 		o.retrying = false
 	}
+	o.handOver()
 	if !o.retrying && claims.Release(ctx, o.root) == nil {
 		o.claim = 0
 		if leaves {

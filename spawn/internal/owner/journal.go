@@ -264,6 +264,7 @@ func (o *Owner) compact(ctx context.Context, now int64) bool {
 	if o.snapshotTooLarge || !o.tree.Bulky() {
 		return true
 	}
+	o.handOver()
 	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {
 		return true
 	}

@@ -187,7 +187,7 @@ func TestLaneReusesTickets(t *testing.T) {
 type laneOwner struct{ owner *Owner }
 
 func newLaneOwner(l *Lane, name string) laneOwner {
-	cfg := &Config{Lane: l, Go: func(func()) bool { return true }}
+	cfg := &Config{Lane: l, Go: func(func(Goroutine)) bool { return true }}
 	return laneOwner{New(cfg, session.Must(session.MainKey(name)), nil)}
 }
 
@@ -301,7 +301,7 @@ func TestLaneWaitersThatGoAway(t *testing.T) {
 func TestLaneQueuesWithoutGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 3000)
-		cfg := &Config{Go: func(func()) bool { return false }}
+		cfg := &Config{Go: func(func(Goroutine)) bool { return false }}
 		o := New(cfg, session.Must(session.MainKey("a")), nil)
 		l := NewLane(8, 1)
 		o.cfg.Lane = l

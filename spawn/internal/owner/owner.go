@@ -35,16 +35,18 @@ var ErrRetired = errors.New("spawn: the owner of the tree has retired")
 // must not block. They may read the tree, and only during the call. An Executor passes gen, the
 // incarnation of the tree, back with whatever it reports later.
 type Executor interface {
-	// Start starts the open turn of a run.
-	Start(gen uint64, t *tree.Tree, r *tree.Run)
+	// Start starts the open turn of a run. The goroutine that calls it may do the turn itself once
+	// it has drained the queue.
+	Start(on Goroutine, gen uint64, t *tree.Tree, r *tree.Run)
 	// Cancel cancels turn n of a run.
 	Cancel(r *tree.Run, n uint32)
 	// Free gives the slot of turn n of a run back. It returns false for a turn that was never
 	// started, whose slot the owner then gives back itself.
 	Free(r *tree.Run, n uint32) bool
 	// Deliver hands an entry of the outbox over to its receiver. With more another one for the same
-	// destination follows at once, which the receiver may be given in the same call.
-	Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool)
+	// destination follows at once, which the receiver may be given in the same call. The goroutine
+	// that calls Deliver may call the receiver itself once it has drained the queue.
+	Deliver(on Goroutine, gen uint64, t *tree.Tree, e *tree.Entry, more bool)
 	// Recall drops the entries for a destination that were handed over. The Executor must have
 	// called the receiver for none of them since it sent a tree.Settle with an error.
 	Recall(to tree.Destination)
@@ -81,20 +83,33 @@ type Executor interface {
 	Rested()
 }
 
+// A Goroutine drains the queue of an owner. When it has, it may do what the owner has started last.
+type Goroutine interface {
+	// HandOver has other goroutines do what this one was to do next: the owner needs it for longer.
+	HandOver()
+}
+
+// A Starter starts a goroutine as Config.Go does.
+type Starter interface {
+	Start(drain func(Goroutine)) bool
+}
+
 // Config is what the owners of one supervisor share. Check, Claims and Now may be nil, and a nil
 // Closed is never closed; every other exported field must be set.
 type Config struct {
 	Journal session.Journal
 	Options *tree.Options
 	Lane    *Lane
-	Writer  string            // the name of this process among the owners of a tree
-	Rand    func() uint64     // for nonces; must not be guessable
-	NewID   func() string     // returns a new UUID
-	Go      func(func()) bool // starts a goroutine that Shutdown waits for; false: it is too late
-	Active  func() bool       // whether turns, deliveries and timers are wanted
-	Awake   func() bool       // Active, or a shutdown still waits for what is under way
-	Fatal   func(error)       // called with the error of a journal that will never append again
-	Closed  <-chan struct{}   // closed when no caller is answered any more
+	Writer  string        // the name of this process among the owners of a tree
+	Rand    func() uint64 // for nonces; must not be guessable
+	NewID   func() string // returns a new UUID
+	// Go starts a goroutine that Shutdown waits for, which calls drain with itself, or with nil if
+	// it does nothing afterwards. False: it is too late.
+	Go     func(drain func(Goroutine)) bool
+	Active func() bool     // whether turns, deliveries and timers are wanted
+	Awake  func() bool     // Active, or a shutdown still waits for what is under way
+	Fatal  func(error)     // called with the error of a journal that will never append again
+	Closed <-chan struct{} // closed when no caller is answered any more
 	// Now is the wall clock that decisions go by. It may be set back and forward. Nil: time.Now.
 	Now func() time.Time
 	// Context returns the context of the journal's calls, which must outlive every command.
@@ -117,6 +132,9 @@ type Config struct {
 	// does not return to the pool, because the owner may still send to its channel.
 	callPool sync.Pool
 }
+
+// Start implements Starter.
+func (c *Config) Start(drain func(Goroutine)) bool { return c.Go(drain) }
 
 // now returns the time of a decision, in Unix nanoseconds.
 func (c *Config) now() int64 {
@@ -143,6 +161,8 @@ type Owner struct {
 	spoken atomic.Bool // LastWord speaks for the owner, which decides nothing any more
 
 	// Only the goroutine that drains the queue touches what follows.
+
+	on Goroutine // itself; may be nil
 
 	tree *tree.Tree  // nil: not in memory
 	gen  uint64      // incarnation of the tree in memory; calls of an older one are stale
@@ -177,8 +197,8 @@ type Owner struct {
 	// if there is none.
 	unclear func(look bool)
 
-	lastUsed  time.Time // when the last batch was decided
-	drainFunc func()    // the method drain; made once, because a method value is an allocation
+	lastUsed  time.Time       // when the last batch was decided
+	drainFunc func(Goroutine) // the method drain; made once, because a method value is an allocation
 
 	parked []*call // of callers that wait until the tree can be opened, see park
 
@@ -204,7 +224,8 @@ func (o *Owner) Root() session.Key { return o.root }
 //
 // A journal may end the goroutine, with runtime.Goexit. The functions that call the journal have
 // deferred calls then, which treat that as a failure or set unclear, and another goroutine goes on.
-func (o *Owner) drain() {
+func (o *Owner) drain(on Goroutine) {
+	o.on = on
 	exited := true
 	defer func() {
 		if exited {
@@ -218,6 +239,7 @@ func (o *Owner) drain() {
 	}
 	rested := false
 	for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
+		o.handOver()
 		o.step(batch)
 		if o.claim != 0 {
 			o.giveUp(o.cfg.Context())
@@ -233,13 +255,21 @@ func (o *Owner) drain() {
 	}
 }
 
+// handOver has other goroutines do what the owner has started, since it goes on with what may take
+// its time.
+func (o *Owner) handOver() {
+	if o.on != nil {
+		o.on.HandOver()
+	}
+}
+
 // goOn goes on with the queue after a round whose goroutine ends: in another goroutine, or, if none
 // can be started any more, in this deferred call.
 func (o *Owner) goOn() {
 	o.waiting.Store(o.stalled != nil)
 	o.spareQueue = nil // the queue uses its memory
 	if !o.cfg.Go(o.drainFunc) {
-		o.drain()
+		o.drain(nil)
 	}
 }
 
@@ -559,7 +589,7 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 		switch e.Kind {
 		case tree.EffectStartTurn:
 			if e.Run.Open != nil && e.Run.Open.N == e.Ord {
-				o.exec.Start(o.gen, o.tree, e.Run)
+				o.exec.Start(o.on, o.gen, o.tree, e.Run)
 			}
 		case tree.EffectCancelTurn:
 			o.exec.Cancel(e.Run, e.Ord)
@@ -567,7 +597,8 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			o.freeSlot(e)
 		case tree.EffectDeliver:
 			if entry := o.tree.Entry(e.Ord); entry != nil {
-				o.exec.Deliver(o.gen, o.tree, entry, o.sendsMore(entry, effects[i+1:]))
+				more := o.sendsMore(entry, effects[i+1:])
+				o.exec.Deliver(o.on, o.gen, o.tree, entry, more)
 			}
 		case tree.EffectRecall:
 			o.exec.Recall(*e.To)

@@ -45,14 +45,14 @@ func (w *world) list() []string {
 	return append([]string(nil), w.did...)
 }
 
-func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
+func (w *world) Start(_ Goroutine, _ uint64, _ *tree.Tree, r *tree.Run) {
 	w.runs[turn{r, r.Open.N}] = true
 	w.note("start %s %d", r.Spec.Task, r.Open.N)
 }
 
 func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Task, n) }
 
-func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry, bool) { w.note("deliver") }
+func (w *world) Deliver(Goroutine, uint64, *tree.Tree, *tree.Entry, bool) { w.note("deliver") }
 func (w *world) Recall(tree.Destination)                       { w.note("recall") }
 func (w *world) Tidy(r *tree.Run)                              { w.note("tidy %s", r.Spec.Task) }
 func (w *world) Drop(_ uint64, d tree.DroppedDeposit)          { w.note("drop %s", d.Run.ID()) }
@@ -90,8 +90,8 @@ func newProcess(j session.Journal) *process {
 		Journal: j, Lane: NewLane(2, 100), Writer: fmt.Sprintf("w%p", p),
 		Rand:  func() uint64 { return 7 },
 		NewID: func() string { return fmt.Sprint("id", ids.Add(1)) },
-		Go: func(f func()) bool {
-			p.all.Go(f)
+		Go: func(drain func(Goroutine)) bool {
+			p.all.Go(func() { drain(nil) })
 			return true
 		},
 		Active: p.alive.Load, Awake: p.alive.Load, Context: context.Background,
@@ -329,7 +329,7 @@ func TestSendDoneTakesACopy(t *testing.T) {
 		o.SendIfThere(&tree.Post{To: top, ID: "1", Text: "x"})
 		synctest.Wait() // the append is under way, and the others wait in the queue
 		for i, k := range runs {
-			o.SendDone(1, tree.TurnDone{Run: k, N: 1, Failed: fmt.Sprint(i)})
+			o.SendDone(&p.cfg, 1, tree.TurnDone{Run: k, N: 1, Failed: fmt.Sprint(i)})
 		}
 		close(j.hold)
 		synctest.Wait()
