@@ -160,7 +160,7 @@ func (r *turnRecord) begin(
 	r.first = len(r.history.messages) - len(fresh)
 	if err == nil && len(written) == 0 {
 		err = r.retry(ctx, func() error {
-			return attempt(func() error {
+			return attemptOn(r.store, func() error {
 				_, err := r.store.Append(ctx, r.ref, r.history.end)
 				return err
 			})
@@ -313,7 +313,7 @@ func isEnough(lines []session.Line, to session.Pos) bool {
 // lastLines returns the last n lines of the transcript, or all of them if n is 0.
 func (r *turnRecord) lastLines(ctx context.Context, n int) (lines []session.Line, err error) {
 	err = r.retry(ctx, func() error {
-		return attempt(func() error {
+		return attemptOn(r.store, func() error {
 			lines = nil
 			for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{Last: n}) {
 				if err != nil {
@@ -633,7 +633,7 @@ func (r *turnRecord) appendRest(
 
 // appendOnce appends lines behind the end of the history, and moves the end.
 func (r *turnRecord) appendOnce(ctx context.Context, mayWait bool, lines []Message) error {
-	return attempt(func() error {
+	return attemptOn(r.store, func() error {
 		var end session.Pos
 		var err error
 		if after := r.history.end; mayWait && r.carrier != nil {
@@ -654,7 +654,7 @@ func (r *turnRecord) appendOnce(ctx context.Context, mayWait bool, lines []Messa
 func (r *turnRecord) countAppended(
 	ctx context.Context, messages []Message,
 ) (n int, err error) {
-	err = attempt(func() error {
+	err = attemptOn(r.store, func() error {
 		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.history.end}) {
 			m := line.Message
 			if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||

@@ -661,8 +661,17 @@ var errStoreExited = errors.New("agent: the store ended its goroutine")
 
 // attempt calls f in a goroutine of its own, so that a store that panics or ends its goroutine has
 // failed and nothing else.
-func attempt(f func() error) error {
-	return contain.Call(f, errStoreExited, func(value any, stack []byte) error {
-		return &spawn.PanicError{Value: value, Stack: stack}
-	})
+func attempt(f func() error) error { return contain.Call(f, errStoreExited, storePanicked) }
+
+// attemptOn is attempt for an f that calls nothing but part, which is a part of the store. One of
+// the library's own needs no goroutine, which takes longer than an append in memory.
+func attemptOn(part any, f func() error) error {
+	if contain.IsSteady(part) {
+		return contain.Here(f, storePanicked)
+	}
+	return attempt(f)
+}
+
+func storePanicked(value any, stack []byte) error {
+	return &spawn.PanicError{Value: value, Stack: stack}
 }
