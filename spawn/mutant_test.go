@@ -36,6 +36,24 @@ var mutants = slices.Concat(
 // shellMutants are those of this package and of what owns a tree.
 var shellMutants = []mutant{
 	{
+		"what has arrived is noted before the next call", "sender.go",
+		"\tg.HandOver() // the call may take its time\n", "", ".",
+		"TestArrivalIsNotedWhileTheNextDeliveryHangs",
+	},
+	{
+		"a turn does not wait for the next round of its owner", "internal/owner/owner.go",
+		"\t\to.handOver()\n\t\to.step(batch)", "\t\to.step(batch)", ".",
+		"TestTurnBeginsWhileTheNextAppendHangs",
+	},
+	{
+		"a turn does not wait for a snapshot", "internal/owner/journal.go",
+		"\to.handOver()\n", "", ".", "TestTurnBeginsWhileACompactionHangs",
+	},
+	{
+		"what follows a turn does not end with its goroutine", "worker.go",
+		"exit() {\n\tg.HandOver()\n", "exit() {\n", ".", "TestWhatFollowsTheEndOfAGoroutine",
+	},
+	{
 		"a start that its owner has not acted on has not begun", "internal/owner/unacted.go",
 		"turnsOf(unacted, last.Batch))", "nil)", ".", "TestStartThatItsOwnerDidNotLearnOf",
 	},

@@ -179,14 +179,14 @@ func (sh *treeShell) startSenders() {
 // another one, and its destination stays.
 func (p *sender) run(g *worker) {
 	sh, ctx, to := p.shell, p.shell.sup.workCtx, p.to
-	for sh.maySend(g, ctx, p) && sh.nextDelivery(g, ctx, p) && sh.send(g, ctx, to, p) {
+	for sh.maySend(ctx, g, p) && sh.nextDelivery(ctx, g, p) && sh.send(ctx, g, to, p) {
 	}
 }
 
 // maySend waits until the process may act for the tree. It returns false, and the sender has no
 // goroutine any more, if the tree is not that of this process: the owner drops what was queued. The
 // end of ctx is left to nextDelivery.
-func (sh *treeShell) maySend(g *worker, ctx context.Context, p *sender) bool {
+func (sh *treeShell) maySend(ctx context.Context, g *worker, p *sender) bool {
 	if sh.sup.cluster == nil {
 		return true
 	}
@@ -210,7 +210,7 @@ func (sh *treeShell) maySend(g *worker, ctx context.Context, p *sender) bool {
 
 // nextDelivery takes the next delivery from the queue of a sender. It returns false, and the sender
 // has no goroutine any more, if the queue is empty or ctx has ended.
-func (sh *treeShell) nextDelivery(g *worker, ctx context.Context, p *sender) bool {
+func (sh *treeShell) nextDelivery(ctx context.Context, g *worker, p *sender) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if p.queue.first == nil || ctx.Err() != nil {
@@ -267,7 +267,7 @@ func (sh *treeShell) receiptOf(err error) (r receipt) {
 // send makes the call of a sender and tells the tree of the outcome. It returns false if the sender
 // has no goroutine any more: the delivery has not arrived.
 func (sh *treeShell) send(
-	g *worker, ctx context.Context, to tree.Destination, p *sender,
+	ctx context.Context, g *worker, to tree.Destination, p *sender,
 ) (arrived bool) {
 	var r receipt
 	returned := false
@@ -275,7 +275,7 @@ func (sh *treeShell) send(
 		if !returned { // the receiver has ended its goroutine
 			r = sh.receiptOf(errReceiverExited)
 		}
-		arrived = sh.callReturned(g, ctx, to, p, r)
+		arrived = sh.callReturned(ctx, g, to, p, r)
 	}()
 	r = sh.callDeliver(&p.call.ctx, to, p) //nolint:contextcheck // its parent is ctx
 	returned = true
@@ -330,7 +330,7 @@ func (sh *treeShell) tellHangs(p *sender, of attempt, more ...uint32) {
 // callReturned notes that the call of a sender has returned, and tells the tree what it came to. It
 // returns whether the sender goes on.
 func (sh *treeShell) callReturned(
-	g *worker, ctx context.Context, to tree.Destination, p *sender, r receipt,
+	ctx context.Context, g *worker, to tree.Destination, p *sender, r receipt,
 ) (arrived bool) {
 	sh.mu.Lock()
 	call, more, hung, orphaned := p.call, p.more, p.hangs, p.orphaned

@@ -28,8 +28,12 @@ func TestIsSteady(t *testing.T) {
 		list []int
 	}
 	for _, other := range []any{
-		nil, 1, (*steady)(nil), byPointer{of}, &byPointer{of}, &byValue{*of},
-		unlike{steady: of}, unlike{of, []int{1}}, &unlike{of, nil}, &struct{ steady any }{of},
+		nil, 1, (*steady)(nil),
+		byPointer{of},
+		&byPointer{of}, &byValue{*of},
+		unlike{steady: of},
+		unlike{of, []int{1}},
+		&unlike{of, nil}, &struct{ steady any }{of},
 	} {
 		t.Run(fmt.Sprintf("%T", other), func(t *testing.T) {
 			t.Parallel()

@@ -176,7 +176,6 @@ func (o *Owner) giveUp(ctx context.Context) {
 		o.StopTimer()
 		o.retrying = false
 	}
-	o.handOver()
 	if !o.retrying && claims.Release(ctx, o.root) == nil {
 		o.claim = 0
 		if leaves {

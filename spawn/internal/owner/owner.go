@@ -197,8 +197,9 @@ type Owner struct {
 	// if there is none.
 	unclear func(look bool)
 
-	lastUsed  time.Time       // when the last batch was decided
-	drainFunc func(Goroutine) // the method drain; made once, because a method value is an allocation
+	lastUsed time.Time // when the last batch was decided
+	// drainFunc is the method drain; made once, because a method value is an allocation.
+	drainFunc func(Goroutine)
 
 	parked []*call // of callers that wait until the tree can be opened, see park
 

@@ -53,10 +53,11 @@ func (w *world) Start(_ Goroutine, _ uint64, _ *tree.Tree, r *tree.Run) {
 func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Task, n) }
 
 func (w *world) Deliver(Goroutine, uint64, *tree.Tree, *tree.Entry, bool) { w.note("deliver") }
-func (w *world) Recall(tree.Destination)                                  { w.note("recall") }
-func (w *world) Tidy(r *tree.Run)                                         { w.note("tidy %s", r.Spec.Task) }
-func (w *world) Drop(_ uint64, d tree.DroppedDeposit)                     { w.note("drop %s", d.Run.ID()) }
-func (w *world) Restore(_ uint64, r *tree.Run)                            { w.note("restore %s", r.Spec.Task) }
+
+func (w *world) Recall(tree.Destination)              { w.note("recall") }
+func (w *world) Tidy(r *tree.Run)                     { w.note("tidy %s", r.Spec.Task) }
+func (w *world) Drop(_ uint64, d tree.DroppedDeposit) { w.note("drop %s", d.Run.ID()) }
+func (w *world) Restore(_ uint64, r *tree.Run)        { w.note("restore %s", r.Spec.Task) }
 func (w *world) Unbind(_ uint64, r *tree.Run, _ session.Route, why string) {
 	w.note("unbind %s: %s", r.Spec.Task, why)
 }
