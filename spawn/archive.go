@@ -194,7 +194,7 @@ func (s *Supervisor) takeBack(ctx context.Context, job archiveJob) error {
 		return nil
 	case err != nil:
 		return err
-	case archived.Image.Runs[0].Turns < job.record.Image.Runs[0].Turns:
+	case archived.Image().Runs[0].Turns < job.record.Image().Runs[0].Turns:
 		return s.restore(ctx, job.ref)
 	}
 	return nil

@@ -4,8 +4,8 @@ package spawn_test
 var archiveMutants = []mutant{
 	{
 		"a late archive of a former process does not take back what was done since", "archive.go",
-		"\tcase archived.Image.Runs[0].Turns < ",
-		"\tcase false && archived.Image.Runs[0].Turns < ", ".", "TestLateArchiveOfAFormerProcess",
+		"\tcase archived.Image().Runs[0].Turns < ",
+		"\tcase false && archived.Image().Runs[0].Turns < ", ".", "TestLateArchiveOfAFormerProcess",
 	},
 	{
 		"what was made for a run stays until its end was read", "internal/tree/archive.go",

@@ -70,7 +70,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.10 the own session of a conversation knows its messages", "internal/tree/seen.go",
-		"if how == toldAsBound && f.From.IsValid() {",
+		"if how == toldAsBound && f.From().IsValid() {",
 		"if false {", "./internal/tree", "TestScenarios/thread_own",
 	},
 	{

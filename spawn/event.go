@@ -185,7 +185,7 @@ func eventOf(t *tree.Tree, facts []tree.Fact, i int) (e TreeEvent, ok bool) {
 		e.Key = deliveryKey(t, f.Ord)
 	case tree.Posted, tree.Restarted:
 		e.Class = max(f.Class, tree.User).String() // a Restarted has none
-		if m := f.Mail; m != nil {
+		if m := f.Mail(); m != nil {
 			e.Sender, e.Parts = m.Sender, slices.Clone(m.Parts)
 		}
 	case tree.Reported:

@@ -42,7 +42,7 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.13 a turn of the top-level session is charged to its request", "internal/tree/apply.go",
-		"\tt.chargeRequest(r, requestOf(r), f.Budget)\n", "", ".", "TestHistories$",
+		"\tt.chargeRequest(r, requestOf(r), f.Budget())\n", "", ".", "TestHistories$",
 	},
 	{
 		"2.13 a turn begins with what its own request has left", "internal/tree/decide.go",

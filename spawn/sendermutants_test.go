@@ -28,8 +28,8 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: an owner by the program stays one", "internal/tree/rights.go",
-		"if ok && who == f.Senders[0] {",
-		"if who.Owner = f.Senders[0].Owner; ok && who == f.Senders[0] {", "./internal/tree",
+		"if ok && who == f.Senders()[0] {",
+		"if who.Owner = f.Senders()[0].Owner; ok && who == f.Senders()[0] {", "./internal/tree",
 		"TestSendersOfAMessageAreItsOwn",
 	},
 	{
@@ -39,7 +39,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: what a tool returns of another session binds the turn", "internal/tree/apply.go",
-		"\t\tr.setSenders(policy.MergeSenders(r.Senders(), f.Senders))\n", "",
+		"\t\tr.setSenders(policy.MergeSenders(r.Senders(), f.Senders()))\n", "",
 		"./internal/tree", "TestSendersOfWhatIsHeard",
 	},
 	{

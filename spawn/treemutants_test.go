@@ -214,7 +214,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"C3 the skills of a session outlive its process", "internal/tree/apply.go",
-		"\t\tr.Skills = f.Skills\n", "\t\tr.Skills = nil\n", "./internal/tree", "TestScenarios/skills",
+		"\t\tr.Skills = f.Skills()\n", "\t\tr.Skills = nil\n", "./internal/tree", "TestScenarios/skills",
 	},
 	{
 		"2.8 a turn that crashed is owed", "internal/tree/settle.go",

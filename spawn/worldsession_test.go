@@ -124,11 +124,11 @@ func (w *world) checkMessages() {
 			return // checkResults says so
 		}
 		f, err := tree.FactOf(e.Payload)
-		if err != nil || f.Flags&tree.FlagThread == 0 || f.ID == "" ||
+		if err != nil || f.Flags&tree.FlagThread == 0 || f.ID() == "" ||
 			f.Kind != tree.Posted && f.Kind != tree.Restarted {
 			continue
 		}
-		id := fmt.Sprintf("%s of %+v", f.ID, *f.Route)
+		id := fmt.Sprintf("%s of %+v", f.ID(), *f.Route)
 		if old, again := seen[id]; again && !w.years.Load() {
 			w.fail("message %q was told to %s and then to %s", id, old, f.Run)
 		}

@@ -469,23 +469,23 @@ func (a *auditor) opened(f *tree.Fact) {
 		p.sent, p.unsent = p.sent || !p.unsent, false
 	}
 	if a.root == nil {
-		a.firstSession = f.ID
+		a.firstSession = f.ID()
 		a.root = &run{
 			spec:     &tree.Spec{Grant: &tree.Grant{}},
 			state:    tree.Waiting,
 			children: make(map[session.Key]*run),
-			session:  f.ID,
-			past:     map[string]bool{f.ID: true},
+			session:  f.ID(),
+			past:     map[string]bool{f.ID(): true},
 		}
 	}
 }
 
 func (a *auditor) repaired(f *tree.Fact) {
-	if a.root == nil || f.Num <= a.epoch || f.ID == "" {
-		a.fail(nil, "epoch", "%d after %d, repair %q", f.Num, a.epoch, f.ID)
+	if a.root == nil || f.Num <= a.epoch || f.ID() == "" {
+		a.fail(nil, "epoch", "%d after %d, repair %q", f.Num, a.epoch, f.ID())
 	}
 	a.epoch = f.Num
-	a.mark = f.ID
+	a.mark = f.ID()
 }
 
 // clockSetBack has what was to come begin anew. Of that the auditor looks at spawn keys and at the

@@ -72,11 +72,11 @@ func (a *auditor) discarded(r *run) {
 // revival brings a session back, which has to be as it was when it left, without what it has used:
 // that is its requester's. Earlier libraries did so without a beginning.
 func (a *auditor) revival(f *tree.Fact) {
-	if f.Image == nil {
+	if f.Image() == nil {
 		a.unarchived(f)
 		return
 	}
-	s := &f.Image.Runs[0]
+	s := &f.Image().Runs[0]
 	p := a.runs[s.Spec.Parent]
 	switch {
 	case p == nil || s.Spec.Key != f.Run:
@@ -134,9 +134,9 @@ func (a *auditor) deposit(f *tree.Fact) {
 		a.fail(a.runs[f.Run], "deposits", "%v of %q, which is a session", f.Kind, f.Run)
 	case begins == slices.Contains(a.root.deposits, f.Run):
 		a.fail(nil, "deposits", "%v of %q, again or before it has begun", f.Kind, f.Run)
-	case begins && a.runs[f.From] == nil && f.From.IsSubagent():
+	case begins && a.runs[f.From()] == nil && f.From().IsSubagent():
 		a.fail(nil, "deposits", "files are put for %q by %q, which is not in the tree", f.Run,
-			f.From)
+			f.From())
 	case begins:
 		a.root.deposits = append(a.root.deposits, f.Run)
 	default:

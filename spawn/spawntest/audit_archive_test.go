@@ -40,13 +40,13 @@ func TestAuditOfArchives(t *testing.T) {
 	require.NoError(t, spawntest.Audit(entriesOf(good)))
 	back := func(f func(s *tree.RunState)) func(factList) factList {
 		return changeFact(tree.ReviveBegun, 2, func(x *tree.Fact) {
-			m := *x.Image
+			m := *x.Image()
 			m.Runs = slices.Clone(m.Runs)
 			spec, grant := *m.Runs[0].Spec, *m.Runs[0].Spec.Grant
 			spec.Grant = &grant
 			m.Runs[0].Spec = &spec
 			f(&m.Runs[0])
-			x.Image = &m
+			x.Own().Image = &m
 		})
 	}
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ func (a *auditor) unbound(r *run, f *tree.Fact) {
 // the session is bound.
 func (a *auditor) message(r *run, f *tree.Fact) input {
 	in := input{
-		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
+		ord: f.Ord, class: f.Class, id: f.ID(), steerer: f.From(), mail: f.Mail() != nil,
 		repair: f.Flags&tree.FlagRepair != 0,
 	}
 	a.toldOnce(r, f)
@@ -74,19 +74,19 @@ type messageID struct {
 // toldOnce checks that a session is told a message with an id once. One of a conversation counts as
 // told to the conversation's own session, too.
 func (a *auditor) toldOnce(r *run, f *tree.Fact) {
-	if f.ID == "" {
+	if f.ID() == "" {
 		return
 	}
 	m := messageID{
-		session: f.Run, id: f.ID, at: f.Run.Route().Clean(), thread: f.Flags&tree.FlagThread != 0,
+		session: f.Run, id: f.ID(), at: f.Run.Route().Clean(), thread: f.Flags&tree.FlagThread != 0,
 		event: f.Class == tree.Event,
 	}
 	if f.Route != nil {
 		m.at = *f.Route
 	}
 	known := []messageID{m}
-	if m.thread && f.From.IsValid() && f.From != f.Run {
-		known = append(known, messageID{session: f.From, id: f.ID, at: m.at})
+	if m.thread && f.From().IsValid() && f.From() != f.Run {
+		known = append(known, messageID{session: f.From(), id: f.ID(), at: m.at})
 	}
 	for _, m := range known {
 		anywhere := m
@@ -94,7 +94,7 @@ func (a *auditor) toldOnce(r *run, f *tree.Fact) {
 			anywhere = m
 		}
 		if a.told[m] > f.At || a.told[anywhere] > f.At {
-			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID, m.session)
+			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID(), m.session)
 		}
 		a.told[m] = sat.Add(f.At, int64(tree.KeyWindow))
 	}
@@ -148,9 +148,9 @@ func (a *auditor) endsWait(r *run, f *tree.Fact) {
 // answersWait checks that the reply of a turn that ends a wait goes where that began, and takes the
 // wait that the turn begins.
 func (a *auditor) answersWait(r *run, f *tree.Fact) {
-	if f.Join != nil {
-		a.join(r, f.Join)
-		r.wait = f.Join.At
+	if f.Join() != nil {
+		a.join(r, f.Join())
+		r.wait = f.Join().At
 	}
 	if at := r.turn.wait; at != nil && f.Flags&tree.FlagReply != 0 && (f.Route == nil ||
 		*f.Route != *at) {

@@ -66,15 +66,16 @@ func TestAuditOfBoundConversations(t *testing.T) {
 			f.Text = ""
 		})},
 		{"a message again", "messages", changeFact(tree.Posted, 1, func(f *tree.Fact) {
-			f.ID = "m1"
+			f.Own().ID = "m1"
 		})},
 		{"one that began a run", "messages", changeFact(tree.Restarted, 2, func(f *tree.Fact) {
-			f.ID = "m2"
+			f.Own().ID = "m2"
 		})},
 		{"one that its own session knows", "messages", func(list factList) factList {
 			i := nthOf(list, tree.Restarted, 1)
 			return slices.Insert(list, i, tree.Fact{
-				Kind: tree.Posted, Run: topKey, Class: tree.User, Ord: 1, ID: "m1", At: list[i].At,
+				Kind: tree.Posted, Run: topKey, Class: tree.User, Ord: 1, At: list[i].At,
+				FactMore: &tree.FactMore{ID: "m1"},
 			})
 		}},
 		{"a message from elsewhere", "bindings", changeFact(tree.Posted, 1, func(f *tree.Fact) {

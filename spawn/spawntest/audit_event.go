@@ -12,7 +12,8 @@ func (a *auditor) eventLeaves(r *run, f *tree.Fact) {
 	}
 	a.toldOnce(r, f)
 	a.out++
-	a.outbox[a.out] = &parcel{event: &f.ID}
+	id := f.ID()
+	a.outbox[a.out] = &parcel{event: &id}
 }
 
 // eventComesBack puts an event that was in the outbox into the inbox of the top-level session.
@@ -65,7 +66,7 @@ func (a *auditor) writes(r *run, f *tree.Fact) {
 		a.fail(r, "one turn at a time", "turn %d sends, and is not under way", f.N)
 		return
 	}
-	m := &message{from: f.Run, to: f.From, id: f.ID, text: f.Text}
+	m := &message{from: f.Run, to: f.From(), id: f.ID(), text: f.Text}
 	switch {
 	case m.id == "" || !m.to.IsValid() || m.to.IsSubagent() || m.to == a.root.spec.Key:
 		a.fail(r, "messages", "message %q goes to %q", m.id, m.to)

@@ -56,9 +56,10 @@ func (r *run) worksFor(people []policy.Sender) {
 // not do what one of them may not.
 func (a *auditor) keepsPeople(r *run, f *tree.Fact) {
 	for _, s := range r.people {
-		if !slices.ContainsFunc(f.Senders, func(x policy.Sender) bool { return standsFor(x, s) }) {
+		stands := func(x policy.Sender) bool { return standsFor(x, s) }
+		if !slices.ContainsFunc(f.Senders(), stands) {
 			a.fail(r, "first grant", "the run %q does not work for %+v, as the session did",
-				f.Begin.ID, s)
+				f.Begin().ID, s)
 			return
 		}
 	}

@@ -50,12 +50,12 @@ func followedUp(t *testing.T) factList {
 // changeGrant changes the grant that the nth snapshot has of the last session.
 func changeGrant(n int, f func(*tree.Grant)) func(factList) factList {
 	return changeFact(tree.Snapshot, n, func(fact *tree.Fact) {
-		image := *fact.Image
+		image := *fact.Image()
 		image.Runs = slices.Clone(image.Runs)
 		last := &image.Runs[len(image.Runs)-1]
 		spec, grant := *last.Spec, *last.Spec.Grant
 		f(&grant)
-		spec.Grant, last.Spec, fact.Image = &grant, &spec, &image
+		spec.Grant, last.Spec, fact.Own().Image = &grant, &spec, &image
 	})
 }
 
@@ -94,13 +94,13 @@ func TestAuditOfFollowUps(t *testing.T) {
 			g.Role = session.RoleMain
 		})},
 		{"a person left out", "first grant", changeFact(tree.Restarted, 1, func(f *tree.Fact) {
-			f.Senders = []policy.Sender{{ID: "bob", Channel: "irc"}}
+			f.Own().Senders = []policy.Sender{{ID: "bob", Channel: "irc"}}
 		})},
 		{"all people left out", "first grant", changeFact(tree.Restarted, 2, func(f *tree.Fact) {
-			f.Senders = nil
+			f.Own().Senders = nil
 		})},
 		{"a person made an owner", "first grant", changeFact(tree.Restarted, 2, func(f *tree.Fact) {
-			f.Senders = []policy.Sender{
+			f.Own().Senders = []policy.Sender{
 				{ID: "ann", Channel: "irc"}, {ID: "bob", Channel: "irc", Owner: true},
 			}
 		})},
@@ -112,14 +112,14 @@ func TestAuditOfFollowUps(t *testing.T) {
 				tree.Fact{Kind: tree.RunEnded, Run: above, State: tree.OK})
 		}},
 		{"a run id twice", "runs", changeFact(tree.Restarted, 2, func(f *tree.Fact) {
-			begin := *f.Begin
+			begin := *f.Begin()
 			begin.ID = "a2"
-			f.Begin = &begin
+			f.Own().Begin = &begin
 		})},
 		{"the id of the first run", "runs", changeFact(tree.Restarted, 1, func(f *tree.Fact) {
-			begin := *f.Begin
+			begin := *f.Begin()
 			begin.ID = "a"
-			f.Begin = &begin
+			f.Own().Begin = &begin
 		})},
 		{"an end told twice", "one end", repeatFact(tree.RunEnded, 2)},
 		{"a completion consumed twice", "ordinals", repeatFact(tree.Taken, 2)},
@@ -147,7 +147,7 @@ func TestAuditOfACompletionTwice(t *testing.T) {
 	good := followedUp(t)
 	good = good[nthOf(good, tree.Snapshot, 1):]
 	twice := changeFact(tree.Snapshot, 1, func(f *tree.Fact) {
-		image := *f.Image
+		image := *f.Image()
 		image.Runs = slices.Clone(image.Runs)
 		above := &image.Runs[1]
 		require.Equal(t, tree.Completion, above.Inbox[0].Class)
@@ -155,7 +155,7 @@ func TestAuditOfACompletionTwice(t *testing.T) {
 		again.Ord++
 		above.NextOrd++
 		above.Inbox = append(slices.Clone(above.Inbox), again)
-		f.Image = &image
+		f.Own().Image = &image
 	})
 	requireRule(t, twice(slices.Clone(good)), "exactly once", "a completion twice")
 }

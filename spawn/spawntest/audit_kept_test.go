@@ -37,10 +37,10 @@ func TestAuditOfWhatIsKept(t *testing.T) {
 	require.NoError(t, spawntest.Audit(entriesOf(facts)))
 	image := func(n int, value tree.Text) func(factList) factList {
 		return changeFact(tree.Snapshot, n, func(f *tree.Fact) {
-			m := *f.Image
+			m := *f.Image()
 			m.Runs = slices.Clone(m.Runs)
 			m.Runs[0].Kept = value
-			f.Image = &m
+			f.Own().Image = &m
 		})
 	}
 	for _, c := range []struct {

@@ -42,10 +42,10 @@ func TestAuditOfNames(t *testing.T) {
 	}
 	image := func(k tree.Kind, n, run int, unnamed bool) func(factList) factList {
 		return changeFact(k, n, func(x *tree.Fact) {
-			m := *x.Image
+			m := *x.Image()
 			m.Runs = slices.Clone(m.Runs)
 			m.Runs[run].Unnamed = unnamed
-			x.Image = &m
+			x.Own().Image = &m
 		})
 	}
 	for _, c := range []struct {

@@ -140,11 +140,11 @@ func (a *auditor) withinRules(r *run, f *tree.Fact) {
 			return limit > 0 && (r.parent != nil && charged >= limit ||
 				reserve > 0 && sat.Add(charged, reserve) > limit)
 		}
-		if over(limit.Tokens, charged.Tokens, f.Budget.Tokens) ||
-			over(limit.Micros, charged.Micros, f.Budget.Micros) ||
+		if over(limit.Tokens, charged.Tokens, f.Budget().Tokens) ||
+			over(limit.Micros, charged.Micros, f.Budget().Micros) ||
 			r.parent != nil && over(limit.Turns, charged.Turns, 0) {
 			a.fail(r, "budget", "turn %d reserves %+v; %s has been charged %+v of %+v", f.N,
-				f.Budget, what, charged, limit)
+				f.Budget(), what, charged, limit)
 		}
 	}
 	check("the tree", a.treeLimit, a.root.charged)

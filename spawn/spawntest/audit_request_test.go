@@ -54,14 +54,16 @@ func TestAuditOfRequests(t *testing.T) {
 	}
 	image := func(n int, f func(m *tree.Image)) func(factList) factList {
 		return changeFact(tree.Snapshot, n, func(x *tree.Fact) {
-			m := *x.Image
+			m := *x.Image()
 			m.Requests = slices.Clone(m.Requests)
 			f(&m)
-			x.Image = &m
+			x.Own().Image = &m
 		})
 	}
 	reserve := func(n int, tokens int64) func(factList) factList {
-		return changeFact(tree.TurnStarted, n, func(f *tree.Fact) { f.Budget.Tokens = tokens })
+		return changeFact(tree.TurnStarted, n, func(f *tree.Fact) {
+			f.Own().Budget.Tokens = tokens
+		})
 	}
 	for _, c := range []struct {
 		name, rule string

@@ -40,7 +40,7 @@ func TestAuditOfAnnouncedRests(t *testing.T) {
 	}{
 		{"announced twice", "announcements", repeatFact(tree.AnnounceSet, 1)},
 		{"announced as it was spawned", "announcements", changeSpec(1, func(s *tree.Spec, _ *tree.Grant) { s.Announce = true })},
-		{"another run", "announcements", changeFact(tree.AnnounceSet, 1, func(f *tree.Fact) { f.ID = "b" })},
+		{"another run", "announcements", changeFact(tree.AnnounceSet, 1, func(f *tree.Fact) { f.Own().ID = "b" })},
 		{"the top-level session", "announcements", changeFact(tree.AnnounceSet, 1, func(f *tree.Fact) { f.Run = topKey })},
 		{"told and not announced", "announcements", func(list factList) factList {
 			return slices.DeleteFunc(list, func(f tree.Fact) bool {

@@ -77,7 +77,7 @@ func (a *auditor) requester(r *run) *run {
 
 // restarted begins another run of a session.
 func (a *auditor) restarted(r *run, f *tree.Fact) {
-	b := f.Begin
+	b := f.Begin()
 	switch {
 	case r.parent == nil || !r.state.Terminal():
 		a.fail(r, "runs", "it begins the run %q while it is %v", b.ID, r.state)
@@ -101,7 +101,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 		}
 	}
 	a.keepsPeople(r, f)
-	r.worksFor(f.Senders)
+	r.worksFor(f.Senders())
 	a.sent(f)
 	if b.ByModel {
 		a.requests[requestOf(b.Request, b.ID)]++
@@ -120,7 +120,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 
 // sent notes that the turn under way of a session has sent a message.
 func (a *auditor) sent(f *tree.Fact) {
-	if from := a.runs[f.From]; from != nil && from.turn != nil && f.Flags&tree.FlagThread == 0 {
+	if from := a.runs[f.From()]; from != nil && from.turn != nil && f.Flags&tree.FlagThread == 0 {
 		from.turn.worked = "a message of its own"
 	}
 }

@@ -71,10 +71,10 @@ func postsOf(entries iter.Seq2[session.Entry, error]) (map[messageName]*posted, 
 		if err != nil {
 			return nil, err
 		}
-		if f.Kind != tree.Posted || f.Class != tree.User || !f.From.IsValid() {
+		if f.Kind != tree.Posted || f.Class != tree.User || !f.From().IsValid() {
 			continue
 		}
-		name := messageName{f.From, f.ID}
+		name := messageName{f.From(), f.ID()}
 		p := list[name]
 		if p == nil {
 			p = &posted{seq: e.Seq, text: f.Text, at: f.At - int64(tree.KeyWindow)}

@@ -43,10 +43,10 @@ func TestAuditOfMessagesToOtherTrees(t *testing.T) {
 	require.NoError(t, spawntest.Audit(entriesOf(facts[nthOf(facts, tree.Snapshot, 1):])))
 	image := func(change func(*tree.Entry)) func(factList) factList {
 		return changeFact(tree.Snapshot, 1, func(f *tree.Fact) {
-			m := *f.Image
+			m := *f.Image()
 			m.Outbox = slices.Clone(m.Outbox)
 			change(&m.Outbox[0])
-			f.Image = &m
+			f.Own().Image = &m
 		})
 	}
 	for _, c := range []struct {
@@ -54,9 +54,9 @@ func TestAuditOfMessagesToOtherTrees(t *testing.T) {
 		falsify    func(factList) factList
 	}{
 		{"the same again", "messages", repeatFact(tree.Sent, 1)},
-		{"without an id", "messages", changeFact(tree.Sent, 1, func(f *tree.Fact) { f.ID = "" })},
+		{"without an id", "messages", changeFact(tree.Sent, 1, func(f *tree.Fact) { f.Own().ID = "" })},
 		{"to its own tree", "messages", changeFact(tree.Sent, 1, func(f *tree.Fact) {
-			f.From = topKey
+			f.Own().From = topKey
 		})},
 		{"of another turn", "one turn at a time", changeFact(tree.Sent, 1, func(f *tree.Fact) {
 			f.N = 2
@@ -117,7 +117,7 @@ func TestAuditSent(t *testing.T) {
 		"it is not there":     removeFact(tree.Posted, 1),
 		"it is there twice":   repeatFact(tree.Posted, 2),
 		"it has other words":  changeFact(tree.Posted, 1, func(f *tree.Fact) { f.Text = "x" }),
-		"another one sent it": changeFact(tree.Posted, 1, func(f *tree.Fact) { f.From = other }),
+		"another one sent it": changeFact(tree.Posted, 1, func(f *tree.Fact) { f.Own().From = other }),
 		"it is overtaken": func(list factList) factList {
 			i, j := nthOf(list, tree.Posted, 1), nthOf(list, tree.Posted, 2)
 			list[i], list[j] = list[j], list[i]

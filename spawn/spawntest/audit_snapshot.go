@@ -15,10 +15,10 @@ func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.St
 // snapshot compares a snapshot with the entries before it, or begins with it.
 func (a *auditor) snapshot(f *tree.Fact) {
 	if a.root == nil {
-		a.begin(f.Image)
+		a.begin(f.Image())
 		return
 	}
-	m := f.Image
+	m := f.Image()
 	if m.Epoch != a.epoch || m.Total != a.total || m.NextOut != a.out {
 		a.fail(
 			nil, "snapshot", "epoch %d, %d runs, %d entries; the facts say %d, %d, %d", m.Epoch,

@@ -52,7 +52,7 @@ func (a *auditor) stepStarted(r *run, f *tree.Fact) {
 func (a *auditor) stepEnded(r *run, f *tree.Fact) {
 	const other = tree.FlagReply | tree.FlagAside | tree.FlagGivenUp | tree.FlagSkip
 	isStep := f.Flags&tree.FlagStep != 0
-	if isStep != r.turn.step || isStep && (f.Flags&other != 0 || f.Join != nil) {
+	if isStep != r.turn.step || isStep && (f.Flags&other != 0 || f.Join() != nil) {
 		a.fail(r, "announce steps", "turn %d ends as another sort of turn", f.N)
 	}
 	if isStep {

@@ -70,7 +70,7 @@ func TestAuditOfAnnounceSteps(t *testing.T) {
 		{"another turn ends as one", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) {
 			f.Flags = tree.FlagStep
 		})},
-		{"it waits", changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Join = &tree.Join{} })},
+		{"it waits", changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Own().Join = &tree.Join{} })},
 		{"it is silent and told", changeFact(tree.TurnEnded, 4, func(f *tree.Fact) {
 			f.Flags |= tree.FlagSilent
 		})},

@@ -151,7 +151,13 @@ func nthOf(list factList, k tree.Kind, n int) int {
 
 func changeFact(k tree.Kind, n int, f func(*tree.Fact)) func(factList) factList {
 	return func(list factList) factList {
-		f(&list[nthOf(list, k, n)])
+		fact := &list[nthOf(list, k, n)]
+		var more tree.FactMore
+		if fact.FactMore != nil {
+			more = *fact.FactMore
+		}
+		fact.FactMore = &more
+		f(fact)
 		return list
 	}
 }
@@ -216,7 +222,7 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 		{"skills taken twice", "skills", func(list factList) factList {
 			i := nthOf(list, tree.TurnStarted, 1)
 			taken := list[i]
-			taken.Kind, taken.Skills = tree.SkillsTaken, &tree.SkillSet{}
+			taken.Kind, taken.FactMore = tree.SkillsTaken, &tree.FactMore{Skills: &tree.SkillSet{}}
 			return slices.Insert(list, i+1, taken, taken)
 		}},
 		{"inputs of a sub-agent set aside", "set aside", func(list factList) factList {
@@ -229,7 +235,9 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 		{"a turn skipped", "turns", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.N = 2 })},
 		{"a turn's end twice", "one turn at a time", repeatFact(tree.TurnEnded, 1)},
 		{"a turn that reads what is not there", "ordinals", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.Ord = 9 })},
-		{"a turn that reserves too much", "budget", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.Budget.Tokens = 1001 })},
+		{"a turn that reserves too much", "budget", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) {
+			f.Own().Budget.Tokens = 1001
+		})},
 		{"a sub-agent that speaks to people", "replies", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags |= tree.FlagReply })},
 		{"an end without its turn's", "end", removeFact(tree.TurnEnded, 2)},
 		{"an end twice", "one end", repeatFact(tree.RunEnded, 1)},
@@ -305,7 +313,7 @@ func TestAuditOfSnapshots(t *testing.T) {
 		for i := range good[:n+1] {
 			require.NoError(t, live.Replay(&good[i]))
 		}
-		snap := tree.Fact{Kind: tree.Snapshot, Image: live.Image()}
+		snap := tree.Fact{Kind: tree.Snapshot, FactMore: &tree.FactMore{Image: live.Image()}}
 		rest := good[n+1:]
 		within := append(append(slices.Clone(good[:n+1]), snap), rest...)
 		require.NoError(t, spawntest.Audit(entriesOf(within)), "after %d facts", n+1)
@@ -333,8 +341,8 @@ func TestAuditOfSnapshots(t *testing.T) {
 				m.Runs = append(m.Runs, tree.RunState{Spec: spec})
 			},
 		} {
-			bad := tree.Fact{Kind: tree.Snapshot, Image: live.Image()}
-			falsify(bad.Image)
+			bad := tree.Fact{Kind: tree.Snapshot, FactMore: &tree.FactMore{Image: live.Image()}}
+			falsify(bad.Image())
 			err := spawntest.Audit(entriesOf(append(slices.Clone(good[:n+1]), bad)))
 			var v *spawntest.Violation
 			require.ErrorAs(t, err, &v, name)
@@ -382,10 +390,10 @@ func TestAuditOfWhatIsSaid(t *testing.T) {
 	require.NoError(t, spawntest.Audit(entriesOf(facts)))
 	changeImage := func(n int, f func(m *tree.Image)) func(factList) factList {
 		return changeFact(tree.Snapshot, n, func(x *tree.Fact) {
-			m := *x.Image
+			m := *x.Image()
 			m.Runs, m.Outbox = slices.Clone(m.Runs), slices.Clone(m.Outbox)
 			f(&m)
-			x.Image = &m
+			x.Own().Image = &m
 		})
 	}
 	for _, c := range []struct {
@@ -440,10 +448,10 @@ func TestAuditOfConversations(t *testing.T) {
 	require.NoError(t, spawntest.Audit(entriesOf(facts)))
 	change := func(f func(m *tree.RunState)) func(x *tree.Fact) {
 		return func(x *tree.Fact) {
-			m := *x.Image
+			m := *x.Image()
 			m.Runs = slices.Clone(m.Runs)
 			f(&m.Runs[0])
-			x.Image = &m
+			x.Own().Image = &m
 		}
 	}
 	child := session.Must(topKey.Child("main", "a"))
@@ -479,7 +487,7 @@ func TestAuditOfConversations(t *testing.T) {
 			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Num = 4 }),
 		},
 		{"a reset during a turn", "reset", before(tree.TurnEnded, 1,
-			tree.Fact{Kind: tree.Reset, Run: topKey, ID: "u", Text: "s"})},
+			tree.Fact{Kind: tree.Reset, Run: topKey, FactMore: &tree.FactMore{ID: "u"}, Text: "s"})},
 		{
 			"a reset while a child lives", "reset",
 			before(tree.Reset, 1, tree.Fact{Kind: tree.Admitted, Run: child, Spec: spec}),
@@ -490,11 +498,11 @@ func TestAuditOfConversations(t *testing.T) {
 		},
 		{
 			"a session id that it had", "reset",
-			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.ID = "s" }),
+			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.Own().ID = "s" }),
 		},
 		{"put away twice", "put away", repeatFact(tree.PutAway, 1)},
 		{"put away before the reset", "put away", before(tree.Reset, 1,
-			tree.Fact{Kind: tree.PutAway, Run: topKey, ID: "s"})},
+			tree.Fact{Kind: tree.PutAway, Run: topKey, FactMore: &tree.FactMore{ID: "s"}})},
 		{"never put away", "snapshot", removeFact(tree.PutAway, 1)},
 		{
 			"what is to be put away is forgotten", "snapshot",
@@ -547,16 +555,16 @@ func TestAuditOfMilestones(t *testing.T) {
 		})},
 		{"a milestone after the turn", "one turn at a time", change(1, func(f *tree.Fact) { f.N = 2 })},
 		{"a milestone is forgotten", "snapshot", changeFact(tree.Snapshot, 1, func(f *tree.Fact) {
-			m := *f.Image
+			m := *f.Image()
 			m.Runs = slices.Clone(m.Runs)
 			m.Runs[0].Inbox = nil
-			f.Image = &m
+			f.Own().Image = &m
 		})},
 		{"the count is forgotten", "snapshot", changeFact(tree.Snapshot, 2, func(f *tree.Fact) {
-			m := *f.Image
+			m := *f.Image()
 			m.Runs = slices.Clone(m.Runs)
 			m.Runs[1].Milestones = 0
-			f.Image = &m
+			f.Own().Image = &m
 		})},
 	} {
 		requireRule(t, c.falsify(slices.Clone(facts)), c.rule, c.name)

@@ -59,10 +59,10 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
 		if limit := x.spec.Budget.Tokens; limit > 0 &&
-			(x.charged.Tokens >= limit || sat.Add(x.charged.Tokens, f.Budget.Tokens) > limit) {
+			(x.charged.Tokens >= limit || sat.Add(x.charged.Tokens, f.Budget().Tokens) > limit) {
 			a.fail(
 				r, "budget", "turn %d reserves %d tokens; %q has been charged %d of %d", f.N,
-				f.Budget.Tokens, x.spec.Key, x.charged.Tokens, limit,
+				f.Budget().Tokens, x.spec.Key, x.charged.Tokens, limit,
 			)
 		}
 	}
@@ -70,7 +70,7 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 		a.reads(r, r.consumed, f.Ord, true)
 	}
 	a.withinRules(r, f)
-	a.reserves(r, f.Budget)
+	a.reserves(r, f.Budget())
 }
 
 func (a *auditor) charge(r *run, b tree.Budget, by int64) {
@@ -103,7 +103,7 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		a.reads(r, r.turn.through, f.Ord, false)
 		r.turn.through = f.Ord
 	case tree.Reserved:
-		a.reserves(r, f.Budget)
+		a.reserves(r, f.Budget())
 	case tree.TurnEnded:
 		a.position(r, f)
 		a.turnEnded(r, f)
@@ -113,7 +113,7 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		if r.skills != nil {
 			a.fail(r, "skills", "turn %d takes skills, and it has some", f.N)
 		}
-		r.skills = f.Skills
+		r.skills = f.Skills()
 	case tree.Said:
 		r.turn.worked = f.Kind.String()
 		a.said(r, f)
@@ -125,7 +125,7 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 	case tree.TurnCancelled:
 		r.turn.cancelled = true
 	case tree.Heard:
-		if len(f.Senders) == 0 {
+		if len(f.Senders()) == 0 {
 			a.fail(r, "senders", "turn %d reads what is said for no one", f.N)
 		}
 	default: // the others do not come here
@@ -162,14 +162,14 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
 	case f.Flags&tree.FlagReply != 0 && !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
-	case f.Join != nil && r.cause != tree.NoCause:
+	case f.Join() != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
 	a.longResult(r, f)
 	a.oneAnswer(r)
 	a.answersWait(r, f)
 	if r.turn.compact != (f.Flags&tree.FlagCompact != 0) ||
-		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join != nil) {
+		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join() != nil) {
 		a.fail(r, "compaction", "turn %d ends as another sort of turn", f.N)
 	}
 	a.stepEnded(r, f)
@@ -219,7 +219,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		r.keepAnswer(f, toPeople)
 		r.silent = r.silent || f.Flags&tree.FlagSilent != 0
 	}
-	if f.Join != nil {
+	if f.Join() != nil {
 		r.waitIsOver()
 	}
 	r.turn = nil
@@ -238,7 +238,7 @@ func (a *auditor) untouched(r *run, f *tree.Fact) {
 		a.fail(r, "untouched", "turn %d was not ended by a shutdown, or compacts", f.N)
 	case r.turn.worked != "":
 		a.fail(r, "untouched", "turn %d is untouched after a fact of its own: %s", f.N, r.turn.worked)
-	case f.Answer != nil || f.Join != nil || f.Num != 0 ||
+	case f.Answer != nil || f.Join() != nil || f.Num != 0 ||
 		f.Flags&^tree.FlagStep != tree.FlagUntouched ||
 		(f.Flags&tree.FlagStep != 0) != r.turn.step:
 		a.fail(r, "untouched", "turn %d is untouched and came to something", f.N)
@@ -278,17 +278,17 @@ func (r *run) messages(through uint32) (ids []string) {
 
 // said takes what a turn says before its end.
 func (a *auditor) said(r *run, f *tree.Fact) {
-	name := tree.Saying{Num: f.Ord, ID: f.ID, Empty: r.turn.empty}
-	ofWait := tree.Saying{Num: f.Ord, ID: f.ID, Empty: true}
+	name := tree.Saying{Num: f.Ord, ID: f.ID(), Empty: r.turn.empty}
+	ofWait := tree.Saying{Num: f.Ord, ID: f.ID(), Empty: true}
 	switch {
 	case !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
 	case r.cause != tree.NoCause:
 		a.fail(r, "first cause", "turn %d speaks although it is to end", f.N)
-	case (f.ID == "") != (f.Ord > 0):
-		a.fail(r, "said once", "turn %d speaks under the name %q and the number %d", f.N, f.ID, f.Ord)
+	case (f.ID() == "") != (f.Ord > 0):
+		a.fail(r, "said once", "turn %d speaks under the name %q and the number %d", f.N, f.ID(), f.Ord)
 	case slices.Contains(r.said, name), r.turn.endsWait && slices.Contains(r.said, ofWait):
-		a.fail(r, "said once", "turn %d speaks under %q, %d again", f.N, f.ID, f.Ord)
+		a.fail(r, "said once", "turn %d speaks under %q, %d again", f.N, f.ID(), f.Ord)
 	}
 	r.said = append(r.said, name)
 	if f.Flags&tree.FlagReply != 0 {
@@ -404,8 +404,8 @@ func (a *auditor) reset(r *run, f *tree.Fact) {
 		a.fail(r, "reset", "it has a turn under way, or is to end: %v", r.cause)
 	case string(f.Text) != r.session:
 		a.fail(r, "reset", "it leaves %q and has %q", f.Text, r.session)
-	case f.ID == "" || r.past[f.ID]:
-		a.fail(r, "reset", "it has had the session id %q", f.ID)
+	case f.ID() == "" || r.past[f.ID()]:
+		a.fail(r, "reset", "it has had the session id %q", f.ID())
 	}
 	for _, c := range r.children {
 		if !c.state.Terminal() {
@@ -416,14 +416,14 @@ func (a *auditor) reset(r *run, f *tree.Fact) {
 		r.past = make(map[string]bool)
 	}
 	r.former = append(r.former, r.session)
-	r.session, r.pos, r.skills, r.kept = f.ID, 0, nil, ""
-	r.past[f.ID] = true
+	r.session, r.pos, r.skills, r.kept = f.ID(), 0, nil, ""
+	r.past[f.ID()] = true
 }
 
 // putAway takes the oldest conversation before a reset as archived.
 func (a *auditor) putAway(r *run, f *tree.Fact) {
-	if len(r.former) == 0 || r.former[0] != f.ID {
-		a.fail(r, "put away", "%q, which is not what waits for it: %q", f.ID, r.former)
+	if len(r.former) == 0 || r.former[0] != f.ID() {
+		a.fail(r, "put away", "%q, which is not what waits for it: %q", f.ID(), r.former)
 		return
 	}
 	r.former = r.former[1:]
@@ -611,8 +611,8 @@ func (a *auditor) announceSet(r *run, f *tree.Fact) {
 		a.fail(r, "announcements", "its end is to be announced while it is %v", r.state)
 	case r.announced():
 		a.fail(r, "announcements", "its end is to be announced twice")
-	case f.ID != r.runID():
-		a.fail(r, "announcements", "the end of the run %q is to be announced", f.ID)
+	case f.ID() != r.runID():
+		a.fail(r, "announcements", "the end of the run %q is to be announced", f.ID())
 	}
 	r.announce = true
 }

@@ -30,7 +30,7 @@ func unread(t *testing.T, crash bool) factList {
 
 // A message that no run has read may be told again, and one that a run has read may not.
 func TestAuditOfUnreadMessages(t *testing.T) {
-	first := changeFact(tree.Restarted, 1, func(f *tree.Fact) { f.ID = "m1" })
+	first := changeFact(tree.Restarted, 1, func(f *tree.Fact) { f.Own().ID = "m1" })
 	for _, crash := range []bool{false, true} {
 		history := unread(t, crash)
 		require.NoError(t, spawntest.Audit(entriesOf(history)))

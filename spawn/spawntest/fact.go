@@ -150,18 +150,18 @@ func factOf(e session.Entry) (Fact, error) {
 	f := Fact{Seq: e.Seq, Kind: from.Kind.String(), Run: from.Run}
 	switch from.Kind {
 	case tree.Opened, tree.PutAway:
-		f.SessionID = from.ID
+		f.SessionID = from.ID()
 	case tree.Reset:
-		f.SessionID, f.Former = from.ID, string(from.Text)
+		f.SessionID, f.Former = from.ID(), string(from.Text)
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
 		f.Task = string(from.Spec.Task)
 	case tree.Posted, tree.Restarted:
-		if from.Begin != nil {
-			f.ID = from.Begin.ID
+		if from.Begin() != nil {
+			f.ID = from.Begin().ID
 		}
 		f.Out = from.Kind == tree.Posted && has(tree.FlagOut)
-		if m := from.Mail; m != nil {
+		if m := from.Mail(); m != nil {
 			f.Files = FilesOf(session.Message{Parts: m.Parts})
 		}
 	case tree.StopRequested:

@@ -37,7 +37,10 @@ func TestFacts(t *testing.T) {
 		fact tree.Fact
 		want spawntest.Fact
 	}{
-		{tree.Fact{Kind: tree.Opened, Num: 1, ID: "r"}, spawntest.Fact{Kind: "opened", SessionID: "r"}},
+		{
+			tree.Fact{Kind: tree.Opened, Num: 1, FactMore: &tree.FactMore{ID: "r"}},
+			spawntest.Fact{Kind: "opened", SessionID: "r"},
+		},
 		{
 			tree.Fact{Kind: tree.Admitted, Run: child, Spec: run},
 			spawntest.Fact{Kind: "admitted", Run: child, ID: "id", SessionID: "s", Parent: topKey},

@@ -132,8 +132,8 @@ func (t *Tree) applyOpened(f *Fact, last int64) error {
 	}
 	t.outbox.skip(last, f.At)
 	if t.root.Spec.SessionID == "" {
-		t.root.Spec.SessionID, t.root.Spec.Created = f.ID, f.At
-		t.firstSession = f.ID
+		t.root.Spec.SessionID, t.root.Spec.Created = f.ID(), f.At
+		t.firstSession = f.ID()
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (t *Tree) applyRepaired(f *Fact) error {
 		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("epoch %d after %d", f.Num, t.epoch)}
 	}
 	t.epoch = f.Num
-	t.outbox.addMark(f.ID)
+	t.outbox.addMark(f.ID())
 	return nil
 }
 
@@ -204,13 +204,13 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.Turns, r.Active = f.N, f.At
 	r.Open = t.newTurn()
 	*r.Open = OpenTurn{
-		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At, Compact: compact,
+		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget(), Started: f.At, Compact: compact,
 		Empty: f.Ord < first && !compact && !step, startedIn: t.batches,
 	}
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
 	r.didWork, r.tidied = false, false
 	t.turns++
-	addCharge(r, f.Budget)
+	addCharge(r, f.Budget())
 	if compact {
 		t.armTimer(r)
 		return nil
@@ -231,7 +231,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	t.readRequest(r, r.Consumed, f.Ord, true)
 	t.readSenders(r, r.Consumed, f.Ord, true, wait)
-	t.chargeRequest(r, requestOf(r), f.Budget)
+	t.chargeRequest(r, requestOf(r), f.Budget())
 	if f.Ord > r.Consumed {
 		r.Waits = 0
 	}
@@ -279,15 +279,15 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		}
 		t.armTimer(r)
 	case Reserved:
-		r.Open.Reserve = r.Open.Reserve.Add(f.Budget)
-		t.charge(r, f.Budget)
+		r.Open.Reserve = r.Open.Reserve.Add(f.Budget())
+		t.charge(r, f.Budget())
 	case ShuttingDown:
 		r.Open.Shutdown = true
 	case SkillsTaken:
 		if r.Skills != nil {
 			return &CorruptError{f.Kind, f.Run, "it has taken its skills before"}
 		}
-		r.Skills = f.Skills
+		r.Skills = f.Skills()
 	case Said:
 		r.didWork = true
 		return t.applySaid(r, f)
@@ -299,7 +299,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		r.setKept(f.Text)
 	case Heard:
 		r.didWork = r.didWork || r.IsRoot() // what repeats the turn is bound as it was
-		r.setSenders(policy.MergeSenders(r.Senders(), f.Senders))
+		r.setSenders(policy.MergeSenders(r.Senders(), f.Senders()))
 	case TurnEnded:
 		compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
 		switch {
@@ -355,8 +355,8 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	if people && t.speaks(r, f) {
 		t.speak(r, f, r.asking(inbox, read, r.audience(inbox, read, f.Elsewhere)))
 	}
-	if f.Join != nil {
-		j := *f.Join
+	if f.Join() != nil {
+		j := *f.Join()
 		r.forgetWait()
 		if r.IsRoot() && len(j.Senders) == 0 { // an earlier library did not record them
 			j.Senders = r.Senders()

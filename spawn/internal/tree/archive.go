@@ -275,7 +275,7 @@ func (t *Tree) Record(r *Run) *Fact {
 	s.Unnamed = false                // a spawn between two attempts would change that
 	return &Fact{
 		Kind: Unarchived, At: r.Archiving, Run: r.key,
-		Image: &Image{Runs: []RunState{s}},
+		FactMore: &FactMore{Image: &Image{Runs: []RunState{s}}},
 	}
 }
 
@@ -288,7 +288,7 @@ func (t *Tree) decideRevive(c *Revive) (Reply, error) {
 		}
 		return Reply{Run: r, Ref: k, Existing: true}, nil
 	}
-	s := c.State.Image.Runs[0]
+	s := c.State.Image().Runs[0]
 	if s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != k || !s.State.Terminal() ||
 		s.Archiving == 0 {
 		return Reply{}, &InputError{"state", "it is not that of an archived session"}
@@ -358,10 +358,10 @@ func (t *Tree) revived(s RunState) RunState {
 // applyRevival folds that an archived session comes back: that this begins, that it has been done,
 // or with an earlier library both at once.
 func (t *Tree) applyRevival(f *Fact) error {
-	if f.Kind == Unarchived && f.Image == nil {
+	if f.Kind == Unarchived && f.Image() == nil {
 		return t.applyUnarchived(f)
 	}
-	s := &f.Image.Runs[0]
+	s := &f.Image().Runs[0]
 	begins := f.Kind == ReviveBegun
 	switch {
 	case s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != f.Run:

@@ -25,7 +25,7 @@ func TestAskedOfAnEarlierLibrary(t *testing.T) {
 	for i := range runs {
 		runs[i].Route, runs[i].Asked = at, []Asked{{IDs: []string{"m1"}}}
 	}
-	data, err := (&Fact{Kind: Snapshot, Image: &Image{Epoch: 1, Runs: runs}}).AppendJSON(nil)
+	data, err := snapshotOf(&Image{Epoch: 1, Runs: runs}).AppendJSON(nil)
 	require.NoError(t, err)
 	earlier := strings.ReplaceAll(string(data), `"askedBy":[{"ids":["m1"]}]`,
 		`"asked":{"ids":["m1"]}`)
@@ -130,9 +130,9 @@ done top reply=late
 	}
 	require.Equal(t, []string{"two: b", "one: a"}, went())
 	for i := range facts {
-		if j := facts[i].Join; j != nil {
+		if j := facts[i].Join(); j != nil {
 			early := *j
-			early.At, facts[i].Join = nil, &early
+			early.At, facts[i].Own().Join = nil, &early
 		}
 		if facts[i].Kind == TurnStarted {
 			facts[i].Route = nil

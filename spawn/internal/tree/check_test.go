@@ -17,7 +17,7 @@ func TestCheckJSON(t *testing.T) {
 		for k := Opened; k < kinds; k++ {
 			f := r.fact(k)
 			if k == Snapshot && i%2 == 1 {
-				of := &f.Image.Runs[len(f.Image.Runs)-1]
+				of := &f.Image().Runs[len(f.Image().Runs)-1]
 				of.Answer, of.Usage = f.Answer, f.Answer.Usage
 				f.Answer = &Result{}
 				of.Usage.Cost = []float64{math.NaN(), 0}[i/2%2]

@@ -108,13 +108,18 @@ func (w *wireFact) fact() *Fact {
 	f := &Fact{
 		Kind: kindOf(w.Kind), State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags,
 		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
-		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
-		Spec: w.Spec, Begin: w.Begin, Answer: w.Answer, Join: w.Join, Route: w.Route,
-		Skills: w.Skills, Mail: w.Mail, Image: w.Image, Senders: w.Senders,
+		Run: w.Run, Text: w.Text, Spec: w.Spec, Answer: w.Answer, Route: w.Route,
 		Elsewhere: w.Elsewhere,
 	}
+	more := FactMore{
+		ID: w.ID, From: w.From, Begin: w.Begin, Join: w.Join, Skills: w.Skills, Mail: w.Mail,
+		Image: w.Image, Senders: w.Senders,
+	}
 	if w.Budget != nil {
-		f.Budget = *w.Budget
+		more.Budget = *w.Budget
+	}
+	if !more.isZero() {
+		f.FactMore = &more
 	}
 	return f
 }
@@ -131,10 +136,10 @@ func (f *Fact) version() int {
 		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
 		f.Kind == RunEnded && (f.Answer != nil || f.N > 0),
 		f.Kind == TurnStarted && f.Route != nil,
-		f.Skills != nil, f.Mail != nil, f.Begin != nil, len(f.Senders) > 0,
+		f.Skills() != nil, f.Mail() != nil, f.Begin() != nil, len(f.Senders()) > 0,
 		f.Elsewhere,
-		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
-		f.Image.beyondVersion1():
+		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join().beyondVersion1(),
+		f.Image().beyondVersion1():
 		return 2
 	}
 	return 1
@@ -210,12 +215,12 @@ func (o *OpenTurn) beyondVersion1() bool {
 func (f *Fact) check() error {
 	switch {
 	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil),
-		f.Kind == Snapshot && f.Image == nil,
-		f.Kind == SkillsTaken && f.Skills == nil, f.Kind == Said && f.Answer == nil,
-		f.Kind == Restarted && f.Begin == nil,
+		f.Kind == Snapshot && f.Image() == nil,
+		f.Kind == SkillsTaken && f.Skills() == nil, f.Kind == Said && f.Answer == nil,
+		f.Kind == Restarted && f.Begin() == nil,
 		(f.Kind == Bound || f.Kind == Unbound) && f.Route == nil,
-		f.Kind == ReviveBegun && (f.Image == nil || len(f.Image.Runs) != 1),
-		f.Kind == Unarchived && f.Image != nil && len(f.Image.Runs) != 1,
+		f.Kind == ReviveBegun && (f.Image() == nil || len(f.Image().Runs) != 1),
+		f.Kind == Unarchived && f.Image() != nil && len(f.Image().Runs) != 1,
 		f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}

@@ -95,20 +95,21 @@ func (r filler) fact(k Kind) *Fact {
 	if r.IntN(2) == 0 { // most facts have few fields
 		f = &Fact{
 			Kind: k, At: f.At, Run: f.Run, Text: f.Text, N: f.N,
-			Spec: f.Spec, Image: f.Image, Answer: f.Answer, Skills: f.Skills, Mail: f.Mail,
+			Spec: f.Spec, Answer: f.Answer,
+			FactMore: &FactMore{Image: f.Image(), Skills: f.Skills(), Mail: f.Mail()},
 		}
 	}
 	if f.Spec == nil {
 		f.Spec = &Spec{Key: r.key(), Grant: &Grant{}}
 	}
-	if f.Image == nil || len(f.Image.Runs) == 0 {
-		f.Image = &Image{Runs: []RunState{{Spec: f.Spec}}}
+	if f.Image() == nil || len(f.Image().Runs) == 0 {
+		f.Own().Image = &Image{Runs: []RunState{{Spec: f.Spec}}}
 	}
 	if k == Unarchived || k == ReviveBegun {
-		f.Image.Runs = f.Image.Runs[:1]
+		f.Image().Runs = f.Image().Runs[:1]
 	}
-	if f.Begin == nil && k == Restarted {
-		f.Begin = &Begin{ID: "b"}
+	if f.Begin() == nil && k == Restarted {
+		f.Own().Begin = &Begin{ID: "b"}
 	}
 	if f.Route == nil && (k == Bound || k == Unbound) {
 		f.Route = &session.Route{Channel: "chat"}
@@ -116,11 +117,15 @@ func (r filler) fact(k Kind) *Fact {
 	if f.Answer == nil {
 		f.Answer = &Result{}
 	}
-	if f.Skills == nil {
-		f.Skills = &SkillSet{}
+	if f.Skills() == nil {
+		f.Own().Skills = &SkillSet{}
 	}
 	dropData(f)
 	return f
+}
+
+func snapshotOf(m *Image) *Fact {
+	return &Fact{Kind: Snapshot, FactMore: &FactMore{Image: m}}
 }
 
 // dropData drops the bytes of parts, which have no JSON form: facts never have them.
@@ -130,11 +135,11 @@ func dropData(f *Fact) {
 			m.Parts[i].Data = nil
 		}
 	}
-	drop(f.Mail)
-	if f.Image == nil {
+	drop(f.Mail())
+	if f.Image() == nil {
 		return
 	}
-	for _, r := range f.Image.Runs {
+	for _, r := range f.Image().Runs {
 		for _, in := range r.Inbox {
 			drop(in.Mail)
 		}
@@ -259,6 +264,44 @@ func TestResultIsWrittenInOrder(t *testing.T) {
 	require.Zero(t, noResultMore)
 }
 
+// A fact without a part of its own reads as one with an empty one, and nothing writes to what facts
+// share.
+func TestFactWithoutMore(t *testing.T) {
+	of := reflect.ValueOf(new(Fact))
+	for _, m := range membersOf(reflect.TypeFor[FactMore]()) {
+		var more FactMore
+		require.True(t, more.isZero())
+		m.set(reflect.ValueOf(&more).Elem())
+		require.False(t, more.isZero(), m.path)
+	}
+	for field := range reflect.TypeFor[FactMore]().Fields() {
+		got := of.MethodByName(field.Name).Call(nil)[0]
+		require.True(t, got.IsZero(), field.Name)
+	}
+	f := Fact{Kind: Posted}
+	f.setMail(nil)
+	f.setSenders(nil)
+	require.Nil(t, f.FactMore)
+	f.setMail(&Mail{})
+	f.setSenders([]policy.Sender{{}})
+	require.NotNil(t, f.Mail())
+	require.Len(t, f.Senders(), 1)
+	f.setMail(nil)
+	f.setSenders(nil)
+	require.True(t, f.more().isZero())
+	require.Zero(t, noFactMore)
+
+	// Nor does what changes a turn that reserves what others do.
+	r := NewRun(RunState{Spec: &Spec{Key: top, Grant: &Grant{}}})
+	f = turnStarted(1, r, 1, 0, Budget{Turns: 1})
+	require.Same(t, &oneTurn, f.FactMore)
+	f.Own().Budget.Tokens = 1
+	require.Equal(t, Budget{Tokens: 1, Turns: 1}, f.Budget())
+	f = turnStarted(1, r, 1, 0, Budget{Tokens: 2, Turns: 1})
+	require.Equal(t, Budget{Tokens: 2, Turns: 1}, f.Budget())
+	require.Equal(t, FactMore{Budget: Budget{Turns: 1}}, oneTurn)
+}
+
 // A specification is given what it has more of without a change of the one before.
 func TestSpecWithMore(t *testing.T) {
 	s := &Spec{ID: "a", Grant: &Grant{}}
@@ -327,13 +370,13 @@ func wireOf(f *Fact) wireFact {
 	w := wireFact{
 		V: f.version(), Kind: f.Kind.String(), At: f.At, Run: f.Run,
 		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
-		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
-		Spec: f.Spec, Begin: f.Begin, Answer: f.Answer, Join: f.Join,
-		Route: f.Route, Skills: f.Skills, Mail: f.Mail, Image: f.Image, Senders: f.Senders,
+		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID(), Text: f.Text, From: f.From(),
+		Spec: f.Spec, Begin: f.Begin(), Answer: f.Answer, Join: f.Join(),
+		Route: f.Route, Skills: f.Skills(), Mail: f.Mail(), Image: f.Image(), Senders: f.Senders(),
 		Elsewhere: f.Elsewhere,
 	}
-	if f.Budget != (Budget{}) {
-		w.Budget = &f.Budget
+	if b := f.Budget(); b != (Budget{}) {
+		w.Budget = &b
 	}
 	return w
 }
@@ -342,11 +385,14 @@ func wireOf(f *Fact) wireFact {
 func TestCodecKnowsEveryField(t *testing.T) {
 	names := func(v any) (list []string) {
 		for f := range reflect.TypeOf(v).Fields() {
-			list = append(list, f.Name)
+			if !f.Anonymous {
+				list = append(list, f.Name)
+			}
 		}
 		return list
 	}
-	require.ElementsMatch(t, append(names(Fact{}), "V"), names(wireFact{}))
+	ofFact := append(names(Fact{}), names(FactMore{})...)
+	require.ElementsMatch(t, append(ofFact, "V"), names(wireFact{}))
 }
 
 func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
@@ -415,22 +461,22 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"an archive of what lives":     {Kind: Archived, Run: a},
 		"an archive of the top":        {Kind: Archived, Run: top},
 		"a delivery of nothing":        {Kind: Delivered, Ord: 1},
-		"a snapshot in between":        {Kind: Snapshot, Image: &Image{}},
-		"skills without a turn":        {Kind: SkillsTaken, Run: a, N: 2, Skills: &SkillSet{}},
+		"a snapshot in between":        {Kind: Snapshot, FactMore: &FactMore{Image: &Image{}}},
+		"skills without a turn":        {Kind: SkillsTaken, Run: a, N: 2, FactMore: &FactMore{Skills: &SkillSet{}}},
 		"a sub-agent that speaks":      {Kind: Said, Run: a, N: 1, Ord: 1, Answer: &Result{Reply: "x"}},
-		"a reset of a sub-agent":       {Kind: Reset, Run: a, ID: "x", Text: "a"},
-		"a reset beside a child":       {Kind: Reset, Run: top, ID: "x", Text: "s1"},
-		"nothing to put away":          {Kind: PutAway, Run: top, ID: "s1"},
+		"a reset of a sub-agent":       {Kind: Reset, Run: a, FactMore: &FactMore{ID: "x"}, Text: "a"},
+		"a reset beside a child":       {Kind: Reset, Run: top, FactMore: &FactMore{ID: "x"}, Text: "s1"},
+		"nothing to put away":          {Kind: PutAway, Run: top, FactMore: &FactMore{ID: "s1"}},
 		"a sub-agent that compacts":    {Kind: TurnStarted, Run: a, N: 2, Ord: 1, Flags: FlagCompact},
 		"a compaction that was none":   {Kind: TurnEnded, Run: a, N: 1, Flags: FlagCompact},
 		"a milestone out of order":     {Kind: Reported, Run: a, N: 1, Ord: 2},
 		"a milestone after the turn":   {Kind: Reported, Run: a, N: 2, Ord: 1},
 		"a state after the turn":       {Kind: Kept, Run: a, N: 2, Text: "x"},
 		"words heard after the turn":   {Kind: Heard, Run: a, N: 2},
-		"a message after the turn":     {Kind: Sent, Run: a, N: 2, From: others[0], ID: "x"},
-		"a message to a sub-agent":     {Kind: Sent, Run: a, From: b, ID: "x"},
-		"a message to its own tree":    {Kind: Sent, Run: a, From: top, ID: "x"},
-		"a message without an id":      {Kind: Sent, Run: a, From: others[0]},
+		"a message after the turn":     {Kind: Sent, Run: a, N: 2, FactMore: &FactMore{From: others[0], ID: "x"}},
+		"a message to a sub-agent":     {Kind: Sent, Run: a, FactMore: &FactMore{From: b, ID: "x"}},
+		"a message to its own tree":    {Kind: Sent, Run: a, FactMore: &FactMore{From: top, ID: "x"}},
+		"a message without an id":      {Kind: Sent, Run: a, FactMore: &FactMore{From: others[0]}},
 		"a kind that is none":          {Kind: kinds, Run: a},
 	} {
 		folded, err := s.log.fold(top, &s.opt)
@@ -451,11 +497,11 @@ func TestApplyRefusesResets(t *testing.T) {
 		s.run(c)
 	}
 	for name, f := range map[string]Fact{
-		"from another conversation":   {Kind: Reset, Run: top, ID: "s3", Text: "s1"},
-		"to the same conversation":    {Kind: Reset, Run: top, ID: "s2", Text: "s2"},
-		"to an earlier one":           {Kind: Reset, Run: top, ID: "s1", Text: "s2"},
+		"from another conversation":   {Kind: Reset, Run: top, FactMore: &FactMore{ID: "s3"}, Text: "s1"},
+		"to the same conversation":    {Kind: Reset, Run: top, FactMore: &FactMore{ID: "s2"}, Text: "s2"},
+		"to an earlier one":           {Kind: Reset, Run: top, FactMore: &FactMore{ID: "s1"}, Text: "s2"},
 		"to none":                     {Kind: Reset, Run: top, Text: "s2"},
-		"the present one is archived": {Kind: PutAway, Run: top, ID: "s2"},
+		"the present one is archived": {Kind: PutAway, Run: top, FactMore: &FactMore{ID: "s2"}},
 		"a compaction that reads":     {Kind: TurnStarted, Run: top, N: 2, Ord: 2, Flags: FlagCompact},
 	} {
 		folded, err := s.log.fold(top, &s.opt)
@@ -486,13 +532,13 @@ func TestReplayRefusesImagesOfNoTree(t *testing.T) {
 		"a cause of none":       {root, child(func(s *RunState) { s.Cause = causes })},
 	} {
 		s := newScene()
-		err := New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: &Image{Epoch: 1, Runs: runs}})
+		err := New(top, &s.opt).Replay(snapshotOf(&Image{Epoch: 1, Runs: runs}))
 		var corrupt *CorruptError
 		require.ErrorAs(t, err, &corrupt, name)
 	}
 	s := newScene()
 	good := &Image{Epoch: 1, Runs: []RunState{root, child(func(*RunState) {})}}
-	require.NoError(t, New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: good}))
+	require.NoError(t, New(top, &s.opt).Replay(snapshotOf(good)))
 }
 
 // What a caller hands over must come back from the journal as it was, so what JSON cannot hold is
@@ -544,9 +590,9 @@ func turnEndedWith(usage string) []byte {
 
 func snapshotWith(t require.TestingT, u Usage) []byte {
 	spec := &Spec{ID: "i", SessionID: "s", Key: top, Grant: &Grant{Agent: "main", Role: session.RoleMain}}
-	data, err := (&Fact{Kind: Snapshot, At: 1, Image: &Image{
+	data, err := (&Fact{Kind: Snapshot, At: 1, FactMore: &FactMore{Image: &Image{
 		Epoch: 1, Runs: []RunState{{Spec: spec, State: Waiting, Usage: u}},
-	}}).AppendJSON(nil)
+	}}}).AppendJSON(nil)
 	require.NoError(t, err)
 	return data
 }
@@ -565,7 +611,7 @@ func TestUsageInTheJournal(t *testing.T) {
 		require.Contains(t, string(data), `"usage":`+text)
 		f, err = DecodeFact(data)
 		require.NoError(t, err)
-		require.Equal(t, want, f.Image.Runs[0].Usage)
+		require.Equal(t, want, f.Image().Runs[0].Usage)
 	}
 	require.NotContains(t, string(snapshotWith(t, Usage{})), "usage")
 }

@@ -19,7 +19,8 @@ type Decoder struct {
 	Parts int
 
 	shared shared
-	fact   Fact // the last one that was decoded by hand
+	fact   Fact     // the last one that was decoded by hand
+	more   FactMore // of it
 }
 
 // Fact returns the fact in a journal entry: the payload itself if the journal kept it in memory,
@@ -44,8 +45,12 @@ func (d *Decoder) scan(data []byte) bool {
 	if d.Apart != nil {
 		s.parts = d.Parts
 	}
-	d.fact = Fact{}
-	return s.fact(&d.fact) && !s.failed && s.pos == len(data)
+	d.fact, d.more = Fact{FactMore: &d.more}, FactMore{}
+	ok := s.fact(&d.fact)
+	if d.more.isZero() {
+		d.fact.FactMore = nil
+	}
+	return ok && !s.failed && s.pos == len(data)
 }
 
 // fact returns false for a fact that is not of a version or a kind that this library knows.
@@ -84,35 +89,35 @@ func (s *scanner) fact(f *Fact) bool {
 	return version > 0 && f.Kind > 0
 }
 
-// factPart reads a member of a fact that is more than a number.
+// factPart reads a member of a fact, which has a FactMore, that is more than a number.
 func (s *scanner) factPart(f *Fact, name []byte) {
 	switch string(name) {
 	case "id":
-		f.ID = s.string()
+		f.FactMore.ID = s.string()
 	case "text":
 		f.Text = s.text()
 	case "from":
-		f.From = s.key()
+		f.FactMore.From = s.key()
 	case "budget":
-		f.Budget = s.budget()
+		f.FactMore.Budget = s.budget()
 	case "spec":
 		f.Spec = s.spec()
 	case "begin":
-		f.Begin = s.begun()
+		f.FactMore.Begin = s.begun()
 	case "answer":
 		f.Answer = s.result()
 	case "join":
-		f.Join = s.join()
+		f.FactMore.Join = s.join()
 	case "route":
 		f.Route = s.route()
 	case "skills":
-		f.Skills = s.skillSet()
+		f.FactMore.Skills = s.skillSet()
 	case "mail":
-		f.Mail = s.mail()
+		f.FactMore.Mail = s.mail()
 	case "image":
-		f.Image = s.image()
+		f.FactMore.Image = s.image()
 	case "senders":
-		f.Senders = scanList(s, (*scanner).policySender)
+		f.FactMore.Senders = scanList(s, (*scanner).policySender)
 	case "elsewhere":
 		f.Elsewhere = s.bool()
 	default:

@@ -171,7 +171,7 @@ func TestDecoderReadsPartsOfAnImage(t *testing.T) {
 		}}
 		image.Runs = append(image.Runs, s)
 	}
-	f := Fact{Kind: Snapshot, Image: image}
+	f := snapshotOf(image)
 	data, err := f.AppendJSON(nil)
 	require.NoError(t, err)
 	begin := bytes.Index(data, []byte(`{"spec"`))

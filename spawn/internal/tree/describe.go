@@ -52,10 +52,10 @@ func (f *Fact) String() string {
 		l.add("turn %d of %s came late: %s", f.N, f.Run, quoteShort(f.Text))
 	case Reserved:
 		l.add("turn %d of %s", f.N, f.Run)
-		l.budget("reserves", f.Budget)
+		l.budget("reserves", f.Budget())
 	case Snapshot:
 		l.add("snapshot")
-		if m := f.Image; m != nil {
+		if m := f.Image(); m != nil {
 			l.add("epoch %d", m.Epoch)
 			l.add("%s", text.Count(len(m.Runs), "session", "sessions"))
 			l.add("%s in the outbox", text.Count(len(m.Outbox), "entry", "entries"))
@@ -76,15 +76,15 @@ func (f *Fact) String() string {
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Reset:
-		l.add("%s goes on in a new conversation, %s after %s", f.Run, word(f.ID), word(f.Text))
+		l.add("%s goes on in a new conversation, %s after %s", f.Run, word(f.ID()), word(f.Text))
 	case PutAway:
-		l.add("%s put its conversation %s away", f.Run, word(f.ID))
+		l.add("%s put its conversation %s away", f.Run, word(f.ID()))
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
 		l.add("turn %d of %s is interrupted by a shutdown", f.N, f.Run)
 	case Repaired:
-		l.add("the journal was repaired: epoch %d, mark %s", f.Num, word(f.ID))
+		l.add("the journal was repaired: epoch %d, mark %s", f.Num, word(f.ID()))
 	case ClockSetBack:
 		l.add("the clock was set back")
 		l.addIf(f.Num > 0, "by %s", time.Duration(f.Num))
@@ -98,12 +98,12 @@ func (f *Fact) String() string {
 func (l *factLine) later(f *Fact) {
 	switch f.Kind {
 	case Restarted:
-		l.add("%s begins run %s over input %d", f.Run, word(f.Begin.ID), f.Ord)
-		l.addIf(f.ID != "", "message %s", word(f.ID))
+		l.add("%s begins run %s over input %d", f.Run, word(f.Begin().ID), f.Ord)
+		l.addIf(f.ID() != "", "message %s", word(f.ID()))
 		l.add("%s", quoteShort(f.Text))
-		l.addIf(f.sender().IsValid(), "from %s", f.From)
-		l.addIf(f.Begin.Thread, "from a bound conversation")
-		l.addIf(f.Begin.Announce, "announced")
+		l.addIf(f.sender().IsValid(), "from %s", f.From())
+		l.addIf(f.Begin().Thread, "from a bound conversation")
+		l.addIf(f.Begin().Announce, "announced")
 	case Bound:
 		l.add("%s is bound to %s", f.Run, wordsOf(f.Route))
 	case Unbound:
@@ -117,13 +117,13 @@ func (l *factLine) later(f *Fact) {
 	case Discarded:
 		l.add("%s is to be archived", f.Run)
 	case DepositBegun:
-		l.add("files are put for %s, which %s is to spawn", f.Run, f.From)
+		l.add("files are put for %s, which %s is to spawn", f.Run, f.From())
 	case DepositDropped:
 		l.add("the files of %s are removed, which was not spawned", f.Run)
 	case Sent:
 		l.sent(f)
 	case AnnounceSet:
-		l.add("the end of run %s of %s is to be announced", word(f.ID), f.Run)
+		l.add("the end of run %s of %s is to be announced", word(f.ID()), f.Run)
 	default:
 		l.add("%v", f.Kind)
 	}
@@ -182,16 +182,16 @@ func (l *factLine) runEnded(f *Fact) {
 
 func (l *factLine) said(f *Fact) {
 	l.add("turn %d of %s said %s", f.N, f.Run, quoteShort(f.Answer.Reply))
-	l.addIf(f.ID != "", "as %s", word(f.ID))
-	l.addIf(f.ID == "", "number %d", f.Ord)
+	l.addIf(f.ID() != "", "as %s", word(f.ID()))
+	l.addIf(f.ID() == "", "number %d", f.Ord)
 	l.addIf(f.Flags&FlagReply != 0, "to people")
 	l.addIf(f.Elsewhere, "leaves what was asked elsewhere")
 }
 
 func (l *factLine) skillsTaken(f *Fact) {
 	l.add("turn %d of %s took %s", f.N, f.Run,
-		text.Count(len(f.Skills.Skills), "skill", "skills"))
-	l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
+		text.Count(len(f.Skills().Skills), "skill", "skills"))
+	l.addIf(f.Skills().Version != "", "version %s", word(f.Skills().Version))
 }
 
 func (l *factLine) reported(f *Fact) {
@@ -201,9 +201,9 @@ func (l *factLine) reported(f *Fact) {
 }
 
 func (l *factLine) sent(f *Fact) {
-	l.add("%s writes to %s: %s", f.Run, f.From, quoteShort(f.Text))
+	l.add("%s writes to %s: %s", f.Run, f.From(), quoteShort(f.Text))
 	l.addIf(f.N > 0, "in turn %d", f.N)
-	l.add("id %s", word(f.ID))
+	l.add("id %s", word(f.ID()))
 }
 
 func (l *factLine) posted(f *Fact) {
@@ -212,11 +212,11 @@ func (l *factLine) posted(f *Fact) {
 	} else {
 		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 	}
-	l.addIf(f.ID != "", "id %s", word(f.ID))
+	l.addIf(f.ID() != "", "id %s", word(f.ID()))
 	l.addIf(f.Flags&FlagThread != 0, "of a bound conversation")
 	l.addIf(f.Flags&FlagRepair != 0, "to answer again")
-	l.addIf(f.sender().IsValid(), "from %s", f.From)
-	m := f.Mail
+	l.addIf(f.sender().IsValid(), "from %s", f.From())
+	m := f.Mail()
 	if m == nil {
 		return
 	}
@@ -268,7 +268,7 @@ func (l *factLine) turnStarted(f *Fact) {
 	l.addIf(f.Flags&FlagCompact != 0, "to compact")
 	l.addIf(f.Flags&FlagStep != 0, "to announce")
 	l.after(f, "out of time")
-	l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
+	l.budget("reserves", Budget{f.Budget().Tokens, f.Budget().Micros, 0})
 }
 
 func (l *factLine) turnEnded(f *Fact) {
@@ -303,7 +303,7 @@ func (l *factLine) turnEnded(f *Fact) {
 		l.addIf(a.Voice, "spoken")
 		l.addIf(a.Refused() != "", "refused: %s", quoteShort(a.Refused()))
 	}
-	if j := f.Join; j != nil {
+	if j := f.Join(); j != nil {
 		l.add("waits for %s", text.Count(j.Left, "child", "children"))
 		l.addIf(j.Need > 0, "%d well", j.Need)
 		l.after(&Fact{At: f.At, Until: j.Until}, "at most")

@@ -34,37 +34,37 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	b = appendUint(b, "ord", uint64(f.Ord))
 	b = appendInt(b, "until", f.Until)
 	b = appendUint(b, "num", f.Num)
-	b = appendText(b, "id", Text(f.ID))
+	b = appendText(b, "id", Text(f.ID()))
 	b = appendText(b, "text", f.Text)
-	b = appendText(b, "from", Text(f.From.String()))
-	b = appendBudget(b, "budget", f.Budget)
+	b = appendText(b, "from", Text(f.From().String()))
+	b = appendBudget(b, "budget", f.Budget())
 	var err error
 	if f.Spec != nil {
 		b, err = f.Spec.appendJSON(appendName(b, "spec"))
 	}
-	if f.Begin != nil {
-		b, err = appendValue(b, err, "begin", f.Begin)
+	if f.Begin() != nil {
+		b, err = appendValue(b, err, "begin", f.Begin())
 	}
 	if f.Answer != nil && err == nil {
 		b, err = f.Answer.appendJSON(appendName(b, "answer"))
 	}
-	if f.Join != nil {
-		b, err = appendValue(b, err, "join", f.Join)
+	if f.Join() != nil {
+		b, err = appendValue(b, err, "join", f.Join())
 	}
 	if f.Route != nil {
 		b, err = appendValue(b, err, "route", f.Route)
 	}
-	if f.Skills != nil {
-		b, err = appendValue(b, err, "skills", f.Skills)
+	if f.Skills() != nil {
+		b, err = appendValue(b, err, "skills", f.Skills())
 	}
-	if f.Mail != nil {
-		b, err = appendValue(b, err, "mail", f.Mail)
+	if f.Mail() != nil {
+		b, err = appendValue(b, err, "mail", f.Mail())
 	}
-	if f.Image != nil {
-		b, err = appendValue(b, err, "image", f.Image)
+	if f.Image() != nil {
+		b, err = appendValue(b, err, "image", f.Image())
 	}
-	if len(f.Senders) > 0 {
-		b, err = appendValue(b, err, "senders", f.Senders)
+	if len(f.Senders()) > 0 {
+		b, err = appendValue(b, err, "senders", f.Senders())
 	}
 	if f.Elsewhere {
 		b = append(appendName(b, "elsewhere"), "true"...)
@@ -76,11 +76,11 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 // finite number cannot be encoded.
 func (f *Fact) CheckJSON() error {
 	err := cmp.Or(f.Spec.checkJSON(), f.Answer.checkJSON())
-	if f.Image == nil || err != nil {
+	if f.Image() == nil || err != nil {
 		return err
 	}
-	for i := range f.Image.Runs {
-		r := &f.Image.Runs[i]
+	for i := range f.Image().Runs {
+		r := &f.Image().Runs[i]
 		err = cmp.Or(r.Spec.checkJSON(), r.Usage.checkJSON(), r.Answer.checkJSON(),
 			r.Ledger.checkJSON())
 		for j := range r.Past {
@@ -90,8 +90,8 @@ func (f *Fact) CheckJSON() error {
 			return err
 		}
 	}
-	for i := range f.Image.Spawned {
-		s := &f.Image.Spawned[i]
+	for i := range f.Image().Spawned {
+		s := &f.Image().Spawned[i]
 		if err = cmp.Or(s.Spec.checkJSON(), s.End.checkJSON()); err != nil {
 			return err
 		}

@@ -54,9 +54,11 @@ func snake(name string) string {
 // fieldsOf returns the fields that are set in a fact, without Kind and At.
 func fieldsOf(f *Fact) fieldSet {
 	set := make(fieldSet)
-	for field, v := range reflect.ValueOf(f).Elem().Fields() {
-		if field.Name != "Kind" && field.Name != "At" && !v.IsZero() {
-			set[field.Name] = true
+	for _, part := range [...]any{f, f.more()} {
+		for field, v := range reflect.ValueOf(part).Elem().Fields() {
+			if field.Name != "Kind" && field.Name != "At" && !field.Anonymous && !v.IsZero() {
+				set[field.Name] = true
+			}
 		}
 	}
 	return set
@@ -92,7 +94,8 @@ func TestReviveBeginsAsAnArchive(t *testing.T) {
 			}
 			tr := New(top, &Options{})
 			require.NoError(t, tr.Apply(&Fact{Kind: Opened, At: 1, Num: 1}))
-			f := &Fact{Kind: kind, At: 2, Run: s.Spec.Key, Image: &Image{Runs: []RunState{s}}}
+			f := snapshotOf(&Image{Runs: []RunState{s}})
+			f.Kind, f.At, f.Run = kind, 2, s.Spec.Key
 			require.Equal(t, fits, tr.Apply(f) == nil, "%v with %d", kind, s.Archiving)
 			require.Equal(t, fits && kind == Unarchived, tr.Run(s.Spec.Key).IsBack())
 		}

@@ -63,7 +63,7 @@ func (l *ledger) check(live *Tree) error {
 	if err := sameTree("fold of the journal", live, folded); err != nil {
 		return err
 	}
-	snap := Fact{Kind: Snapshot, Image: live.Image()}
+	snap := Fact{Kind: Snapshot, FactMore: &FactMore{Image: live.Image()}}
 	data, err := snap.AppendJSON(nil)
 	if err != nil {
 		return err

@@ -66,8 +66,8 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			if x.said[f.Run] == nil {
 				x.said[f.Run] = make(map[uint32]bool)
 			}
-			said := hasStranger(f.Senders)
-			if f.Kind == Posted && f.Class == User && len(f.Senders) == 0 && f.sender().IsZero() {
+			said := hasStranger(f.Senders())
+			if f.Kind == Posted && f.Class == User && len(f.Senders()) == 0 && f.sender().IsZero() {
 				bound := f.Flags&FlagThread != 0 // the messages of a history do not say who it is
 				said = bound || d.tree.Run(f.Run).IsRoot()
 			}
@@ -75,19 +75,19 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 				bound := x.ever(f.Run) || hasStranger(postedBy(c).Senders)
 				if said != bound {
 					return fmt.Errorf("%s is followed up for a stranger: %v, recorded %v", f.Run,
-						bound, f.Senders)
+						bound, f.Senders())
 				}
-				x.runs[runName{f.Run, f.Begin.ID}] = bound
+				x.runs[runName{f.Run, f.Begin().ID}] = bound
 			}
 			x.said[f.Run][f.Ord] = said
 		case TurnStarted, Taken:
 			d.strangers.read(d.tree, f)
 		case Heard:
 			if r := d.tree.Run(f.Run); r.IsRoot() {
-				x.turn[f.Run] = x.turn[f.Run] || hasStranger(f.Senders)
+				x.turn[f.Run] = x.turn[f.Run] || hasStranger(f.Senders())
 			} else {
 				name := runName{f.Run, r.runName()}
-				x.runs[name] = x.runs[name] || hasStranger(f.Senders)
+				x.runs[name] = x.runs[name] || hasStranger(f.Senders())
 			}
 		case Sent:
 			if f.N == 0 {
@@ -97,13 +97,13 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			if r := d.tree.Run(f.Run); !r.IsRoot() {
 				bound = x.runs[runName{f.Run, r.runName()}]
 			}
-			if bound && !hasStranger(f.Senders) {
-				return fmt.Errorf("%s writes for a stranger, recorded %v", f.Run, f.Senders)
+			if bound && !hasStranger(f.Senders()) {
+				return fmt.Errorf("%s writes for a stranger, recorded %v", f.Run, f.Senders())
 			}
 		case SetAside: // who cancels the turn that would have ended the wait takes it back
 			x.wait[f.Run] = x.wait[f.Run] && d.tree.Run(f.Run).Join != nil
 		case TurnEnded:
-			x.wait[f.Run] = f.Join != nil && x.turn[f.Run] || f.Join == nil && x.wait[f.Run]
+			x.wait[f.Run] = f.Join() != nil && x.turn[f.Run] || f.Join() == nil && x.wait[f.Run]
 		}
 	}
 	return d.checkRights()
@@ -360,7 +360,7 @@ func TestSendersOfEarlierFollowUps(t *testing.T) {
 	f := restarted(s.now, r, &Post{To: child, Text: "more"}, &Begin{
 		ID: id(2), Ord: r.NextOrd + 1, Created: s.now,
 	})
-	f.Senders = ann
+	f.Own().Senders = ann
 	require.NoError(t, s.tree.Apply(&f))
 	require.Equal(t, ann, s.tree.Run(child).Senders(), "as it meant then")
 	require.Equal(t, speakers(3), policy.MergeSenders(ann, bob))
@@ -533,7 +533,7 @@ func TestSendersOfAMessageAreItsOwn(t *testing.T) {
 			old := s.tree.Image() // as an earlier library has written it
 			old.Runs[0].Inbox[0].Senders, old.Runs[0].Senders = c.recorded, nil
 			later := New(top, &s.opt)
-			require.NoError(t, later.Replay(&Fact{Kind: Snapshot, Image: old}))
+			require.NoError(t, later.Replay(snapshotOf(old)))
 			require.Equal(t, c.people, later.Root().Senders())
 
 			answer, join := &Result{Text: "a"}, &Join{Until: s.now + 1}

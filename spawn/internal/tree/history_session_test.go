@@ -185,7 +185,7 @@ func (d *driver) revive(how byte) error {
 	if r == nil {
 		return nil // it was refused
 	}
-	s := &record.Image.Runs[0]
+	s := &record.Image().Runs[0]
 	if r.Spec.SpawnKey() != s.Spec.SpawnKey() {
 		delete(d.records, k) // it has another one now
 	}
@@ -266,9 +266,9 @@ func (d *driver) checkBatch(facts []Fact) error {
 	for i := range facts {
 		f := &facts[i]
 		r := d.tree.Run(f.Run)
-		if f.Join != nil {
-			for i, k := range f.Join.Keys {
-				d.joined[runName{k, f.Join.run(i)}] = true
+		if f.Join() != nil {
+			for i, k := range f.Join().Keys {
+				d.joined[runName{k, f.Join().run(i)}] = true
 			}
 		}
 		switch {

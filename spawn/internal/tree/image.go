@@ -201,12 +201,12 @@ func (s *RunState) own() {
 // in.
 func (t *Tree) applySnapshot(f *Fact) error {
 	t.sinceSnapshot, t.textSince, t.textSeen = 0, 0, 0
-	if f.Image != nil {
+	if f.Image() != nil {
 		return t.restore(f)
 	}
 	t.forgetExpired(f.At)
 	t.coarsen(f.At)
-	f.Image = t.Image()
+	f.Own().Image = t.Image()
 	return nil
 }
 
@@ -224,7 +224,7 @@ func (t *Tree) forgetExpired(now int64) {
 // restore sets the state of a new tree to the image of a Snapshot, and derives everything that is
 // kept beside that state. It returns a *CorruptError for what cannot be the image of a tree.
 func (t *Tree) restore(f *Fact) error {
-	m := f.Image
+	m := f.Image()
 	if t.epoch != 0 || t.runs.Len() != 1 {
 		return &CorruptError{f.Kind, t.root.Key(), "a snapshot that is not the first fact"}
 	}

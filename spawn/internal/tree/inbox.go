@@ -22,16 +22,16 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		}
 	}
 	r.Inbox = append(r.Inbox, Input{
-		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
-		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0, Repair: repair,
-		Senders: f.Senders,
+		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID(), Text: f.Text, From: f.sender(),
+		Route: f.Route, Mail: f.Mail(), Thread: f.Flags&FlagThread != 0, Repair: repair,
+		Senders: f.Senders(),
 	})
 	r.count(&r.Inbox[len(r.Inbox)-1], 1)
 	if f.Class == Control && !repair {
-		r.recordSteer(f.From, f.At)
+		r.recordSteer(f.From(), f.At)
 	}
 	t.noteSent(f)
-	if f.ID != "" {
+	if f.ID() != "" {
 		t.notePost(f, r.RunID())
 	}
 	return nil
@@ -49,7 +49,7 @@ func (f *Fact) sender() session.Key {
 	if f.Flags&FlagThread != 0 {
 		return session.Key{}
 	}
-	return f.From
+	return f.From()
 }
 
 // applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
@@ -333,7 +333,7 @@ func (t *Tree) applyEventOut(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, "it leaves through the outbox, and is not an event"}
 	}
 	t.addEntry(&Entry{
-		Run: f.Run, To: f.Run, Event: true, RunID: f.ID, Text: f.Text, Created: f.At,
+		Run: f.Run, To: f.Run, Event: true, RunID: f.ID(), Text: f.Text, Created: f.At,
 		Due: f.At,
 	})
 	t.notePost(f, r.RunID())

@@ -444,8 +444,8 @@ func (t *Tree) applyAnnounceSet(r *Run, f *Fact) error {
 	switch {
 	case r.IsRoot() || r.State.Terminal():
 		return &CorruptError{f.Kind, f.Run, "it has ended, or is a top-level session"}
-	case f.ID != r.RunID():
-		return &CorruptError{f.Kind, f.Run, "it is at another run than " + text.Quote(f.ID)}
+	case f.ID() != r.RunID():
+		return &CorruptError{f.Kind, f.Run, "it is at another run than " + text.Quote(f.ID())}
 	case r.announces():
 		return &CorruptError{f.Kind, f.Run, "its end is announced already"}
 	}

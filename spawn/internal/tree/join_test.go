@@ -34,7 +34,7 @@ func TestJoinOfVersion1(t *testing.T) {
 		require.NoError(t, tr.Replay(f), "%v", f)
 	}
 	require.Zero(t, tr.Root().Join.Left)
-	require.Equal(t, 1, (&Fact{Kind: TurnEnded, Join: old.Join}).version())
+	require.Equal(t, 1, (&Fact{Kind: TurnEnded, FactMore: &FactMore{Join: old.Join()}}).version())
 }
 
 // 2.7: what AnnounceRest says of a run is how it stood then, whatever is decided in the same batch:

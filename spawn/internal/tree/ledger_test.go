@@ -104,7 +104,7 @@ func TestLedgerOfAnEarlierSnapshot(t *testing.T) {
 		image.Runs = append(image.Runs, s)
 	}
 	tr := New(top, &Options{})
-	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, Image: image}))
+	require.NoError(t, tr.Replay(snapshotOf(image)))
 	var got []string
 	tr.Walk(func(r *Run) {
 		r.Expenses(func(x Expense, _ bool) {

@@ -673,9 +673,9 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 	case f.Elsewhere && !r.IsRoot():
 		return &CorruptError{f.Kind, f.Run, "it answers one place, and so does every sub-agent"}
 	}
-	if !r.hasSaid(f.ID, f.Ord) { // an earlier library forgot it at the end of a wait
+	if !r.hasSaid(f.ID(), f.Ord) { // an earlier library forgot it at the end of a wait
 		r.setSaid(append(slices.Clip(r.Said), Saying{
-			Num: f.Ord, ID: f.ID, Text: f.Answer.Reply, Empty: r.Open.Empty,
+			Num: f.Ord, ID: f.ID(), Text: f.Answer.Reply, Empty: r.Open.Empty,
 		}))
 	}
 	t.speak(r, f, r.asking(r.Inbox, r.Open.Through,
@@ -716,7 +716,8 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return t.decideEvent(r, c)
 	}
 	f := posted(t.now, r, User, c.ID, c.Text, c.From)
-	f.Mail, f.Senders = c.Mail, c.Senders
+	f.setMail(c.Mail)
+	f.setSenders(c.Senders)
 	c.route(r, &f)
 	f.dropSenders()
 	t.emit(f)
@@ -728,7 +729,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 // there, and the conversation's own session knows it.
 func (c *Post) route(r *Run, f *Fact) {
 	if c.Thread {
-		f.Flags, f.Route, f.From = FlagThread, c.Route, c.Own
+		f.Flags, f.Route, f.Own().From = FlagThread, c.Route, c.Own
 	} else {
 		f.Route = r.filledRoute(c.Route)
 	}
@@ -778,7 +779,7 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 		}
 	}
 	f := posted(t.now, r, Control, c.ID, c.Text, c.From)
-	f.Senders = c.Senders
+	f.setSenders(c.Senders)
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
 }

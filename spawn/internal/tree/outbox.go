@@ -731,16 +731,16 @@ func (t *Tree) applySent(r *Run, f *Fact) error {
 	switch {
 	case f.N > 0 && (r.Open == nil || r.Open.N != f.N):
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
-	case !f.From.IsValid() || f.From.IsSubagent() || f.From == t.root.key:
-		reason := fmt.Sprintf("%q is not the top-level session of another tree", f.From)
+	case !f.From().IsValid() || f.From().IsSubagent() || f.From() == t.root.key:
+		reason := fmt.Sprintf("%q is not the top-level session of another tree", f.From())
 		return &CorruptError{f.Kind, f.Run, reason}
-	case f.ID == "" || t.SentTo(f.From, f.ID) != nil:
+	case f.ID() == "" || t.SentTo(f.From(), f.ID()) != nil:
 		return &CorruptError{f.Kind, f.Run, "it has no id, or the outbox has the message"}
 	}
 	r.didWork = r.didWork || f.N > 0
 	t.addEntry(&Entry{
-		Run: f.Run, To: f.From, Sends: true, RunID: f.ID, Text: f.Text, Turn: f.N,
-		Senders: f.Senders, Created: f.At, Due: f.At,
+		Run: f.Run, To: f.From(), Sends: true, RunID: f.ID(), Text: f.Text, Turn: f.N,
+		Senders: f.Senders(), Created: f.At, Due: f.At,
 	})
 	return nil
 }

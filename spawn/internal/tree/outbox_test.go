@@ -26,12 +26,12 @@ func TestClockOfAnImageOfVersion1(t *testing.T) {
 		{Ord: 3, Run: top, To: top, Reply: true, Since: 6, Tries: 2},
 		{Ord: 4, Run: top, To: top, Reply: true, Route: slack, Tries: 1},
 	})
-	require.Equal(t, 1, (&Fact{Kind: Snapshot, Image: m}).version())
+	require.Equal(t, 1, snapshotOf(m).version())
 	tree := New(top, &newScene().opt)
-	require.NoError(t, tree.Replay(&Fact{Kind: Snapshot, Image: m}))
+	require.NoError(t, tree.Replay(snapshotOf(m)))
 	again := tree.Image()
 	require.Equal(t, []Clock{{Ord: 1, Since: 6}}, again.Clocks)
-	require.Equal(t, 2, (&Fact{Kind: Snapshot, Image: again}).version())
+	require.Equal(t, 2, snapshotOf(again).version())
 	for _, e := range again.Outbox {
 		require.Zero(t, e.Since)
 	}
@@ -47,7 +47,7 @@ func TestReplayRefusesOutboxesOfNoTree(t *testing.T) {
 		"a clock without outbox": imageWith(nil, Clock{Ord: 1, Since: 1}),
 	} {
 		var corrupt *CorruptError
-		err := New(top, &newScene().opt).Replay(&Fact{Kind: Snapshot, Image: m})
+		err := New(top, &newScene().opt).Replay(snapshotOf(m))
 		require.ErrorAs(t, err, &corrupt, name)
 	}
 }

@@ -31,7 +31,7 @@ func TestRepairIsNotASteer(t *testing.T) {
 func TestRepairsThatCannotBe(t *testing.T) {
 	repair := func(s *scene, name string, class Class) Fact {
 		f := posted(s.now, s.tree.Run(s.names[name]), class, "", "x", top)
-		f.Flags, f.From = FlagRepair, session.Key{}
+		f.Flags, f.Own().From = FlagRepair, session.Key{}
 		return f
 	}
 	for name, falsify := range map[string]func(*scene) Fact{

@@ -149,7 +149,7 @@ func (t *Tree) settleRestart(r *Run) bool {
 // applyReset begins a new conversation. What has not been read stays in the inbox. Turns and inputs
 // are counted on, so that no name that is made of their numbers comes again.
 func (t *Tree) applyReset(r *Run, f *Fact) error {
-	known := func(x Former) bool { return x.ID == f.ID }
+	known := func(x Former) bool { return x.ID == f.ID() }
 	switch old := r.Spec.SessionID; {
 	case !r.IsRoot():
 		return &CorruptError{f.Kind, f.Run, "a sub-agent has one conversation"}
@@ -157,19 +157,19 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, "it has a turn or a child that is alive, or is to end"}
 	case string(f.Text) != old:
 		return &CorruptError{f.Kind, f.Run, "it does not have the session id " + text.Quote(string(f.Text))}
-	case f.ID == "" || f.ID == old || slices.ContainsFunc(r.Former, known):
-		return &CorruptError{f.Kind, f.Run, "it has had the session id " + text.Quote(f.ID)}
+	case f.ID() == "" || f.ID() == old || slices.ContainsFunc(r.Former, known):
+		return &CorruptError{f.Kind, f.Run, "it has had the session id " + text.Quote(f.ID())}
 	default:
 		r.ownTalk().Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})
 	}
 	spec := *r.Spec
-	spec.SessionID = f.ID
+	spec.SessionID = f.ID()
 	r.Spec = &spec
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
 	r.setKept("") // it was of the conversation before
 	r.Discard = false
-	if f.Begin != nil && f.Begin.ID != "" {
-		t.notePost(&Fact{At: f.At, Run: f.Run, ID: f.Begin.ID}, "")
+	if f.Begin() != nil && f.Begin().ID != "" {
+		t.notePost(&Fact{At: f.At, Run: f.Run, FactMore: &FactMore{ID: f.Begin().ID}}, "")
 	}
 	t.armTimer(r)
 	return nil
@@ -216,8 +216,8 @@ func (t *Tree) decidePutAway(c ArchiveDone) {
 }
 
 func (t *Tree) applyPutAway(r *Run, f *Fact) error {
-	if len(r.Former) == 0 || r.Former[0].ID != f.ID {
-		return &CorruptError{f.Kind, f.Run, "it does not wait to be archived: " + text.Quote(f.ID)}
+	if len(r.Former) == 0 || r.Former[0].ID != f.ID() {
+		return &CorruptError{f.Kind, f.Run, "it does not wait to be archived: " + text.Quote(f.ID())}
 	}
 	if r.archiving {
 		r.archiving = false

@@ -13,8 +13,8 @@ import (
 // for -race to see. It holds for a tree that was read from an image, too.
 func TestKeyDuringAReset(t *testing.T) {
 	born := New(top, &Options{})
-	require.NoError(t, born.Apply(&Fact{Kind: Opened, At: 1, Num: 1, ID: "first"}))
-	image := &Fact{Kind: Snapshot, At: 2, Image: born.Image()}
+	require.NoError(t, born.Apply(&Fact{Kind: Opened, At: 1, Num: 1, FactMore: &FactMore{ID: "first"}}))
+	image := &Fact{Kind: Snapshot, At: 2, FactMore: &FactMore{Image: born.Image()}}
 	restored := New(top, &Options{})
 	require.NoError(t, restored.Apply(image))
 	for _, tr := range []*Tree{born, restored} {

@@ -381,7 +381,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	f := restarted(t.now, r, c, begin)
-	f.Senders = policy.MergeSenders(r.everSenders(), c.Senders)
+	f.setSenders(policy.MergeSenders(r.everSenders(), c.Senders))
 	c.route(r, &f)
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: begin.ID, Began: true}, nil
@@ -421,7 +421,7 @@ func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 // session was charged stays. A task that no turn has consumed, because the first one crashed or was
 // cut, is read together with the input.
 func (t *Tree) applyRestarted(r *Run, f *Fact) error {
-	b := f.Begin
+	b := f.Begin()
 	_, known := r.RunOf(b.ID)
 	switch {
 	case r.IsRoot() || !r.State.Terminal():
@@ -452,14 +452,14 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Spec: r.Spec, State: Queued, Begin: b, Past: past, Bound: r.Bound, Discard: r.Discard,
 		Turns: r.Turns, NextOrd: f.Ord, Consumed: consumed,
 		Inbox: []Input{{
-			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
-			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0, Senders: f.Senders,
+			Ord: f.Ord, Class: User, At: f.At, ID: f.ID(), Text: f.Text, From: f.sender(),
+			Route: f.Route, Mail: f.Mail(), Thread: f.Flags&FlagThread != 0, Senders: f.Senders(),
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
-		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed, Senders: f.Senders,
+		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed, Senders: f.Senders(),
 	})
 	if consumed == 0 {
-		r.setSenders(policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders))
+		r.setSenders(policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders()))
 	}
 	r.held, r.hooks, r.keptRequest = 0, 0, false
 	r.rights = nil
@@ -473,7 +473,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	t.admitRequest(r)
 	t.prunePast(r)
 	t.noteSent(f)
-	if f.ID != "" {
+	if f.ID() != "" {
 		t.notePost(f, b.ID)
 	}
 	t.touch(r)

@@ -188,12 +188,12 @@ func (c *Post) nameSenders() {
 
 // dropSenders takes the people from the fact of a message that says by itself who they are.
 func (f *Fact) dropSenders() {
-	if len(f.Senders) != 1 || !f.sender().IsZero() {
+	if len(f.Senders()) != 1 || !f.sender().IsZero() {
 		return
 	}
-	who, ok := personOf(f.Run, f.Mail, f.Route, f.Flags&FlagThread != 0)
-	if ok && who == f.Senders[0] {
-		f.Senders = nil
+	who, ok := personOf(f.Run, f.Mail(), f.Route, f.Flags&FlagThread != 0)
+	if ok && who == f.Senders()[0] {
+		f.Own().Senders = nil
 	}
 }
 

@@ -211,16 +211,16 @@ func TestTopLevelSessionsShareAGrant(t *testing.T) {
 	}}
 	born := New(top, opt)
 	require.Same(t, shared, born.root.Spec.Grant)
-	require.NoError(t, born.Replay(&Fact{Kind: Opened, At: 1, Num: 1, ID: "s"}))
+	require.NoError(t, born.Replay(&Fact{Kind: Opened, At: 1, Num: 1, FactMore: &FactMore{ID: "s"}}))
 	image := born.Image()
 	image.Runs[0].Spec.Grant = NewTopGrant(top.Agent())
 	tr := New(top, opt)
-	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, At: 2, Image: image}))
+	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, At: 2, FactMore: &FactMore{Image: image}}))
 	require.Same(t, shared, tr.root.Spec.Grant)
 
 	image.Runs[0].Spec.Grant.Model = "other" // an earlier library may have written more
 	tr = New(top, opt)
-	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, At: 2, Image: image}))
+	require.NoError(t, tr.Replay(&Fact{Kind: Snapshot, At: 2, FactMore: &FactMore{Image: image}}))
 	require.Equal(t, "other", tr.root.Spec.Model)
 	require.Empty(t, shared.Model)
 }

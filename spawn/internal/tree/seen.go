@@ -99,15 +99,15 @@ func (t *Tree) notePost(f *Fact, runID string) {
 			own := to.Route().Clean()
 			p.at = &own
 		}
-		k, o := postKey{to, f.ID}, origin{*p.at, p.how == toldAsBound, p.how == toldEvent}
+		k, o := postKey{to, f.ID()}, origin{*p.at, p.how == toldAsBound, p.how == toldEvent}
 		others := slices.DeleteFunc(slices.Clone(t.posts.Of(k)), func(old seenPost) bool {
 			return old.until <= f.At || old.isFrom(to, o)
 		})
 		t.posts.Set(k, append(others, p))
 	}
 	note(f.Run, seenPost{until, runID, f.Route, how})
-	if how == toldAsBound && f.From.IsValid() {
-		note(f.From, seenPost{until, "", f.Route, toldOther})
+	if how == toldAsBound && f.From().IsValid() {
+		note(f.From(), seenPost{until, "", f.Route, toldOther})
 	}
 }
 

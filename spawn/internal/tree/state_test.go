@@ -96,10 +96,10 @@ func TestFirstSessionStays(t *testing.T) {
 	image := s.tree.Image()
 	require.Equal(t, "first", image.FirstSession)
 	again := New(top, &s.opt)
-	require.NoError(t, again.Replay(&Fact{Kind: Snapshot, Image: image}))
+	require.NoError(t, again.Replay(snapshotOf(image)))
 	require.Equal(t, "first", again.FirstSession())
 	require.Equal(t, "later", again.root.Spec.SessionID)
-	require.NoError(t, again.Replay(&Fact{Kind: Opened, Num: 9, ID: "third"}))
+	require.NoError(t, again.Replay(&Fact{Kind: Opened, Num: 9, FactMore: &FactMore{ID: "third"}}))
 	require.Equal(t, "first", again.FirstSession())
 	require.Equal(t, image.FirstSession, again.Image().FirstSession)
 }

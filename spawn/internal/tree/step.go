@@ -82,7 +82,7 @@ func (t *Tree) checkStep(r *Run, f *Fact) string {
 // applyStepStarted folds what is special about the beginning of an announce step.
 func (t *Tree) applyStepStarted(r *Run, f *Fact) {
 	r.Open.Step, r.Open.Until = true, f.Until
-	t.chargeRequest(r, requestOf(r), f.Budget)
+	t.chargeRequest(r, requestOf(r), f.Budget())
 	t.armTimer(r)
 }
 
