@@ -17,7 +17,7 @@ var hookMutants = []mutant{
 		"./internal/tree", "TestScenarios/hook$",
 	},
 	{
-		"hooks: a conversation does not wait", "internal/tree/hook.go",
+		"hooks: a conversation does not wait", "internal/tree/outbox.go",
 		"if !e.Hook || e.RunID != r.runName() {", "if true {",
 		"./internal/tree", "TestScenarios/hook_bound",
 	},

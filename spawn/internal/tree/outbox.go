@@ -41,7 +41,7 @@ type Entry struct {
 	To    session.Key `json:"to"`              // the requester, or the conversation
 	RunID string      `json:"runId,omitempty"` // that ended, empty: its first one; or the id of a message
 	Reply bool        `json:"reply,omitempty"` // text for people, not a completion
-	Hook  bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
+	Hook  bool        `json:"hook,omitempty"`  // the end of Run for a hook, see tellHook
 	Event bool        `json:"event,omitempty"` // what the program has To know
 	// Sends says that Run writes to To, the top-level session of another tree. RunID is the id by
 	// which To knows the message, and Turn is the turn of Run that writes; 0: none does.
@@ -242,6 +242,36 @@ func (t *Tree) addEntry(e *Entry) {
 	t.outbox.nextOrd++
 	e.Ord = t.outbox.nextOrd
 	t.enqueue(e)
+}
+
+// tellHook adds the end of the present run of r to the outbox, for a hook of the program, whatever
+// its requester is told. The entry has a destination of its own, so that neither waits for the
+// other. Until it has arrived or is dismissed, its run stays in the tree.
+func (t *Tree) tellHook(r *Run, f *Fact) {
+	e := &Entry{
+		Run: r.Key(), RunID: r.runName(), To: t.requester(r).Key(), Hook: true,
+		Created: f.At, Due: f.At,
+	}
+	t.addEntry(e)
+	t.holdEntry(e, 1)
+}
+
+// holdEntry counts an entry of the outbox that names a run, or takes it off with -1. One for a hook
+// holds the archive of the run alone: its conversation is unbound when its end has arrived where it
+// was asked for.
+func (t *Tree) holdEntry(e *Entry, by int32) {
+	r := t.find(e.Run)
+	if r == nil || e.Reply || e.Event || e.Sends {
+		return
+	}
+	if !e.Hook || e.RunID != r.runName() {
+		t.hold(r, e.RunID, by)
+		return
+	}
+	if r.hooks += by; by < 0 {
+		t.armTimer(r)
+		t.touch(r)
+	}
 }
 
 // addMark marks the entries to come. Marks that no entry has had are dropped.
