@@ -63,8 +63,9 @@ func structOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// set sets the member in v, and makes what leads to it: pointers, and lists of one element.
-func (m member) set(v reflect.Value) {
+// set sets the member in v and returns it. It makes what leads to it: pointers, and lists of one
+// element.
+func (m member) set(v reflect.Value) reflect.Value {
 	for _, index := range m.fields {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice {
 			v = first(v)
@@ -77,6 +78,7 @@ func (m member) set(v reflect.Value) {
 		}
 	}
 	setNonZero(v)
+	return v
 }
 
 // first returns what a pointer points to or the first element of a list, and makes it.
