@@ -147,6 +147,7 @@ func (t *Tree) forgetUnread(r *Run, in *Input) {
 
 // seenPosts returns the messages of the tree that are recognised, for an image.
 func (t *Tree) seenPosts() (list []SeenPost) {
+	list = slices.Grow(list, t.posts.Len())
 	for k, seen := range t.posts.All() {
 		for _, p := range seen {
 			list = append(list, SeenPost{k.to, k.id, p.until, p.runID, p.at, uint8(p.how)})
