@@ -333,15 +333,17 @@ const unansweredText = "[Offshoot] The turn over what stands above has ended bef
 // none, and people have said where they are. A turn that a shutdown ends is repeated.
 func (t *Turn) unanswered(ctx context.Context, res Result, err error) []Message {
 	cause := context.Cause(ctx)
-	_, answered := announce.Visible(res.Text)
-	if errors.Is(cause, ErrTurnCancelled) || errors.Is(cause, ErrStopped) {
-		answered = false // people are not told what it had said by then
-	}
 	switch {
-	case err == nil && cause == nil, errors.Is(cause, spawn.ErrShutdown), answered,
+	case err == nil && cause == nil, errors.Is(cause, spawn.ErrShutdown),
 		t.Session.Depth > 0, t.Session.Key.Peer() != "",
 		!t.spawn.ForPeople, t.spawn.Route.IsZero():
 		return nil
+	}
+	// People are not told what a turn had said by the time at which it was stopped.
+	if !errors.Is(cause, ErrTurnCancelled) && !errors.Is(cause, ErrStopped) {
+		if _, answered := announce.Visible(res.Text); answered {
+			return nil
+		}
 	}
 	return []Message{{
 		Role: session.MessageUser, Text: unansweredText, Internal: true, Synthetic: true,
