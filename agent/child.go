@@ -326,12 +326,26 @@ func (t *Task) spawnChecked(
 	if err := t.findRoute(ctx, from); err != nil {
 		return info, err
 	}
-	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
-	if equips {
-		t.id = RunID(session.NewID()) // Hooks.Spawning is asked first, and told of that run
-		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
+	if t.Dir == "" && t.external() == "" && !t.Stream && len(t.Attachments) == 0 {
+		q, err := t.request(x)
+		if err != nil {
 			return info, err
 		}
+		return from.spawnRun(ctx, q)
+	}
+	own := *t // it outlives the call, and so most tasks need not be on the heap (BenchmarkDeliver)
+	info, err = own.spawnEquipped(ctx, from, x)
+	t.given = own.given
+	return info, err
+}
+
+// spawnEquipped is spawnChecked for a task with what is looked at before it is spawned.
+func (t *Task) spawnEquipped(
+	ctx context.Context, from Requester, x runExtra,
+) (info RunInfo, err error) {
+	t.id = RunID(session.NewID()) // Hooks.Spawning is asked first, and told of that run
+	if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
+		return info, err
 	}
 	if len(t.Attachments) > 0 {
 		return t.spawnAttached(ctx, from, x)
@@ -340,7 +354,7 @@ func (t *Task) spawnChecked(
 	if err != nil {
 		return info, err
 	}
-	q.Asked = equips
+	q.Asked = true
 	return from.spawnRun(ctx, q)
 }
 
