@@ -248,7 +248,7 @@ func taskFirst(inputs []spawn.Input) []spawn.Input {
 // messagesOf returns inputs of the session of a turn as messages of the conversation.
 func (rt *Runtime) messagesOf(ctx context.Context, t *Turn, inputs []spawn.Input) []Message {
 	st := t.spawn
-	messages := make([]Message, 0, len(inputs)+1)
+	messages := make([]Message, 0, len(inputs))
 	for _, in := range taskFirst(inputs) {
 		m := Message{
 			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,

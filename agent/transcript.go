@@ -35,13 +35,33 @@ type history struct {
 
 // add appends messages behind those that there are.
 func (h *history) add(messages ...Message) {
-	for i := range messages {
-		h.bytes += heldBy(&messages[i])
-	}
+	h.messages = append(h.grown(len(messages)), messages...)[:len(h.messages)]
+	h.take(len(messages))
+}
+
+// grown returns the messages with room for so many more.
+func (h *history) grown(n int) []Message {
 	if h.messages == nil { // what is asked and what is answered, in one array
-		h.messages = make([]Message, 0, max(2, len(messages)))
+		return make([]Message, 0, max(2, n))
 	}
-	h.messages = append(h.messages, messages...)
+	return slices.Grow(h.messages, n)
+}
+
+// next returns the place of one more message, which the history has not before it takes it. What
+// was there is of no history.
+func (h *history) next() []Message {
+	h.messages = h.grown(1)
+	n := len(h.messages)
+	return h.messages[n : n+1 : n+1]
+}
+
+// take takes so many messages that stand in their place already.
+func (h *history) take(n int) {
+	from := len(h.messages)
+	h.messages = h.messages[:from+n]
+	for i := range n {
+		h.bytes += heldBy(&h.messages[from+i])
+	}
 }
 
 // size returns how many bytes of memory the history takes.
