@@ -346,17 +346,14 @@ type ownTool struct {
 	turn  *Turn
 }
 
-// offered returns the tools as a turn has them, and a copy that the Runner cannot change. They are
-// together in one slice: a turn would otherwise make six objects for each.
-func offered(own []ownTool) (tools, as []Tool) {
-	n := len(own)
-	both := make([]Tool, 2*n)
+// offered returns the tools as a turn has them.
+func offered(own []ownTool) []Tool {
+	tools := make([]Tool, len(own))
 	for i := range own {
-		tool := own[i].given
-		tool.Call = own[i].show
-		both[i], both[n+i] = tool, tool
+		tools[i] = own[i].given
+		tools[i].Call = own[i].show
 	}
-	return both[:n:n], both[n:]
+	return tools
 }
 
 // call calls the tool within what the turn and the Limits allow.
@@ -662,16 +659,16 @@ func (c *Config) removedError(
 // offerTools sets the Tools to what is left to the session under a Config.
 func (t *Turn) offerTools(ctx context.Context, cfg *Config) {
 	now := t.spawn.Rights(ctx, &cfg.Rules)
-	t.offered = offer{rules: &cfg.Rules, now: now.Tools}
-	t.Tools, t.offered.tools = offered(t.rt.toolsOf(t, cfg, &now))
+	t.offered = offer{rules: &cfg.Rules, now: now.Tools, tools: t.rt.toolsOf(t, cfg, &now)}
+	t.Tools = offered(t.offered.tools)
 }
 
-// sameTool reports whether a Runner has left a tool of a turn as it was offered. Functions cannot
+// isAsOffered reports whether a Runner has left a tool of a turn as it was offered. Functions cannot
 // be compared: one that the Runner has put around that of the tool has other code.
-func sameTool(x, y Tool) bool {
-	return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect &&
-		bytes.Equal(x.Schema, y.Schema) &&
-		reflect.ValueOf(x.Call).Pointer() == reflect.ValueOf(y.Call).Pointer()
+func isAsOffered(has *Tool, was *ownTool) bool {
+	return has.Name == was.given.Name && has.Description == was.given.Description &&
+		has.Effect == was.given.Effect && bytes.Equal(has.Schema, was.given.Schema) &&
+		reflect.ValueOf(has.Call).Pointer() == reflect.ValueOf(was.show).Pointer()
 }
 
 // checkNames returns an *InputError for two tools of one name: a model could not say which it
@@ -691,8 +688,8 @@ func checkNames(tools []Tool) error {
 // An offer is what of the Tools of a turn Offshoot has put there, and by which rules.
 type offer struct {
 	rules *policy.Rules
-	now   []string // the names of all that was left
-	tools []Tool   // as they were offered: a Runner may change those of the Turn
+	now   []string  // the names of all that was left
+	tools []ownTool // as they were offered: a Runner may change those of the Turn
 }
 
 // renewTools has the Tools be those of the rules of now. What the Runner has put there stays, and
@@ -702,13 +699,13 @@ func (t *Turn) renewTools(ctx context.Context) {
 	if t.offered.rules == &cfg.Rules || t.Announces {
 		return
 	}
-	named := func(x, y Tool) bool { return x.Name == y.Name }
+	named := func(has Tool, was ownTool) bool { return has.Name == was.given.Name }
 	if slices.EqualFunc(t.Tools, t.offered.tools, named) {
 		had, was := t.Tools, t.offered.tools
 		t.offerTools(ctx, cfg)
 		for i, tool := range t.Tools {
-			at := slices.IndexFunc(was, func(o Tool) bool { return o.Name == tool.Name })
-			if at >= 0 && !sameTool(had[at], was[at]) {
+			at := slices.IndexFunc(was, func(o ownTool) bool { return o.given.Name == tool.Name })
+			if at >= 0 && !isAsOffered(&had[at], &was[at]) {
 				t.Tools[i] = had[at]
 			}
 		}
