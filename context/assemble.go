@@ -29,6 +29,7 @@ type assembly struct {
 	files     project
 	skills    catalog
 	extra     map[string]Section // by id, the last of each
+	duties    *dutiesCache       // nil: none is kept
 }
 
 // A sort is what the sections that are stable know of the session.

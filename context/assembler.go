@@ -47,6 +47,7 @@ func (m *Assembler) Assemble(in Input) Prompt {
 	if c == nil {
 		own := clone.Of(shared) // the caller may change what in refers to
 		c = newCommon(&own, of)
+		c.duties = new(dutiesCache)
 		m.keep(c)
 	}
 	return c.prompt(&in)
