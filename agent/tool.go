@@ -663,8 +663,8 @@ func (t *Turn) offerTools(ctx context.Context, cfg *Config) {
 	t.Tools = offered(t.offered.tools)
 }
 
-// isAsOffered reports whether a Runner has left a tool of a turn as it was offered. Functions cannot
-// be compared: one that the Runner has put around that of the tool has other code.
+// isAsOffered reports whether a Runner has left a tool of a turn as it was offered. Functions
+// cannot be compared: one that the Runner has put around that of the tool has other code.
 func isAsOffered(has *Tool, was *ownTool) bool {
 	return has.Name == was.given.Name && has.Description == was.given.Description &&
 		has.Effect == was.given.Effect && bytes.Equal(has.Schema, was.given.Schema) &&

@@ -338,7 +338,7 @@ func TestAssemblerServesManyAtATime(t *testing.T) {
 	wg.Wait()
 }
 
-// Each sub-agent is told its own duties and its own session, whoever was told something before.
+// Each sub-agent is told its own duties and its own session, whatever others were told before.
 func TestAssemblerTellsDutiesApart(t *testing.T) {
 	child := session.Must(session.Parse("agent:main:subagent:00000000-0000-4000-8000-000000000001"))
 	var m Assembler
