@@ -82,7 +82,7 @@ func TestImageThatCannotBeEncoded(t *testing.T) {
 			require.Error(t, err, m.path)
 			_, err = image.appendJSON(nil)
 			require.Error(t, err, m.path)
-			f := &Fact{Kind: Snapshot, Image: image}
+			f := snapshotOf(image)
 			_, err = f.AppendJSON(nil)
 			require.Error(t, err, m.path)
 			require.Error(t, f.CheckJSON(), m.path)
@@ -221,7 +221,7 @@ func manyRuns(tb testing.TB, n int) *Tree {
 // reflection.
 func BenchmarkSnapshot(b *testing.B) {
 	tr := manyRuns(b, 1000)
-	f := &Fact{Kind: Snapshot, Image: tr.Image()}
+	f := snapshotOf(tr.Image())
 	buf, err := f.AppendJSON(nil)
 	require.NoError(b, err)
 	for name, write := range map[string]func() (int, error){
