@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -98,6 +99,7 @@ func (w *workers) work(t task) {
 	for t != nil {
 		g.do(t)
 		if t, g.next = g.next, nil; t != nil {
+			runtime.Gosched() // so that an owner hears in one round of all that is over by now
 			continue
 		}
 		if !w.park(tasks) {
