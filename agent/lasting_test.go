@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/internal/growth"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -139,7 +139,7 @@ func TestLastingThatIsOver(t *testing.T) {
 // a workspace that no Cache identifies. The bounds leave room for tables that grow.
 func TestChildTakesFewAllocations(t *testing.T) {
 	skipUnderRace(t)
-	const children, most = 1_000, 64
+	const children, most = 1_000, 61
 	var wg sync.WaitGroup
 	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
 		return textResult("done")
@@ -160,12 +160,9 @@ func TestChildTakesFewAllocations(t *testing.T) {
 		}
 	}
 	run()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	run()
-	runtime.ReadMemStats(&after)
-	require.Less(t, (after.Mallocs-before.Mallocs)/children, uint64(most))
-	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/children, uint64(22_000))
+	objects, bytes := growth.Allocated(run)
+	require.Less(t, objects/children, uint64(most))
+	require.Less(t, bytes/children, uint64(21_000))
 	require.NoError(t, rt.Shutdown(t.Context()))
 	require.NoError(t, <-done)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/growth"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -170,12 +171,9 @@ func TestChildTakesFewAllocations(t *testing.T) {
 		}
 	}
 	run()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	run()
-	runtime.ReadMemStats(&after)
-	require.Less(t, (after.Mallocs-before.Mallocs)/children, uint64(most))
-	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/children, uint64(7_700))
+	objects, bytes := growth.Allocated(run)
+	require.Less(t, objects/children, uint64(most))
+	require.Less(t, bytes/children, uint64(7_700))
 }
 
 // BenchmarkManaged measures the way from Spawn to the turn of a managed requester that consumes the

@@ -475,7 +475,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"the lane goes round", "internal/owner/lanequeue.go",
-		"\t\tl.next = q.next\n\t\tif q.tickets.first == nil {\n", "\t\tif q.tickets.first == nil {\n\t\t\tl.next = q.next\n", "./internal/owner", "TestLaneIsFair",
+		"\t\tl.next = q.next\n\t\tif q.tickets.First() == nil {\n", "\t\tif q.tickets.first == nil {\n\t\t\tl.next = q.next\n", "./internal/owner", "TestLaneIsFair",
 	},
 	{
 		"R15 what may still be recorded is not called unrecorded", "internal/owner/call.go",

@@ -86,7 +86,7 @@ func (sh *treeShell) modeOf(to tree.Destination) (m QueueMode) {
 func (sh *treeShell) collect(ctx context.Context, p *sender) (more []Delivery) {
 	for len(more) < MaxCollected-1 {
 		sh.mu.Lock()
-		next := p.queue.first
+		next := p.queue.First()
 		if next == nil || !p.collects() {
 			sh.mu.Unlock()
 			return more
@@ -98,11 +98,11 @@ func (sh *treeShell) collect(ctx context.Context, p *sender) (more []Delivery) {
 			}
 		}
 		sh.mu.Lock()
-		if !p.collects() || p.queue.first != next {
+		if !p.collects() || p.queue.First() != next {
 			sh.mu.Unlock()
 			return more
 		}
-		p.queue.pop()
+		p.queue.Pop()
 		p.more = append(p.more, next.ord)
 		sh.mu.Unlock()
 		more = append(more, next.out)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/few"
+	"github.com/offshoot-sdk/offshoot/internal/fifo"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -49,42 +50,15 @@ type attempt struct {
 type queuedDelivery struct {
 	attempt
 
+	fifo.Link[queuedDelivery]
+
 	out     Delivery
-	next    *queuedDelivery // in its queue
 	ctx     callContext
 	outcome tree.Settle
 }
 
 // A deliveryQueue has deliveries in the order in which the tree has sent them.
-type deliveryQueue struct{ first, last *queuedDelivery }
-
-// push adds a delivery behind the others.
-func (q *deliveryQueue) push(d *queuedDelivery) {
-	if q.last == nil {
-		q.first = d
-	} else {
-		q.last.next = d
-	}
-	q.last = d
-}
-
-// pushFront adds a delivery before the others.
-func (q *deliveryQueue) pushFront(d *queuedDelivery) {
-	if d.next = q.first; q.last == nil {
-		q.last = d
-	}
-	q.first = d
-}
-
-// pop takes the first delivery, of which there must be one.
-func (q *deliveryQueue) pop() *queuedDelivery {
-	d := q.first
-	if q.first = d.next; q.first == nil {
-		q.last = nil
-	}
-	d.next = nil
-	return d
-}
+type deliveryQueue = fifo.Queue[queuedDelivery, *queuedDelivery]
 
 // Deliver implements owner.Executor.
 func (sh *treeShell) Deliver(
@@ -101,9 +75,9 @@ func (sh *treeShell) Deliver(
 		p.to = to
 		few.Put(&sh.senders, to, p)
 	}
-	p.queue.push(&queuedDelivery{attempt: attempt{gen, e.Ord}, out: deliveryOf(t, e)})
+	p.queue.Push(&queuedDelivery{attempt: attempt{gen, e.Ord}, out: deliveryOf(t, e)})
 	if p.hangs && !p.stopped { // the call is of an earlier incarnation
-		sh.tellHangs(p, p.queue.first.attempt)
+		sh.tellHangs(p, p.queue.First().attempt)
 	}
 	if !more {
 		sh.startSender(on, p)
@@ -135,7 +109,7 @@ func (sh *treeShell) dropDeliveries() {
 func (sh *treeShell) startSender(on owner.Goroutine, p *sender) {
 	switch {
 	case p.sending || p.stopped:
-	case p.queue.first == nil:
+	case p.queue.First() == nil:
 		sh.dropSender(p)
 	case sh.sup.timed():
 		p.sending = sh.startOn(on, p)
@@ -157,7 +131,7 @@ func (sh *treeShell) leave() {
 	var gen uint64
 	var queued []uint32
 	for _, p := range sh.senders {
-		for d := p.queue.first; d != nil; d = d.next {
+		for d := range p.queue.All {
 			gen, queued = d.gen, append(queued, d.ord)
 		}
 	}
@@ -198,7 +172,7 @@ func (sh *treeShell) maySend(ctx context.Context, g *worker, p *sender) bool {
 		sh.mu.Lock()
 		if sh.hold().isLost() { // what a later hold sends starts the sender
 			p.sending = false
-			if p.queue.first == nil {
+			if p.queue.First() == nil {
 				sh.dropSender(p)
 			}
 			sh.mu.Unlock()
@@ -213,15 +187,15 @@ func (sh *treeShell) maySend(ctx context.Context, g *worker, p *sender) bool {
 func (sh *treeShell) nextDelivery(ctx context.Context, g *worker, p *sender) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if p.queue.first == nil || ctx.Err() != nil {
+	if p.queue.First() == nil || ctx.Err() != nil {
 		p.sending = false
-		if p.queue.first == nil {
+		if p.queue.First() == nil {
 			sh.dropSender(p)
 		}
 		return false
 	}
 	g.HandOver() // the call may take its time
-	p.call, p.more, p.orphaned = p.queue.pop(), nil, false
+	p.call, p.more, p.orphaned = p.queue.Pop(), nil, false
 	limit := sh.sup.cfg.DeliverTimeout
 	if p.to.Hook {
 		limit = HookTimeout
@@ -307,8 +281,8 @@ func (sh *treeShell) timeIsUp(p *sender) {
 	switch {
 	case !p.orphaned:
 		sh.tellHangs(p, p.call.attempt, p.more...)
-	case p.queue.first != nil:
-		sh.tellHangs(p, p.queue.first.attempt)
+	case p.queue.First() != nil:
+		sh.tellHangs(p, p.queue.First().attempt)
 	}
 	sh.mu.Unlock()
 	sh.sup.log.Warn("offshoot: a delivery has not returned in its time",
@@ -352,7 +326,7 @@ func (sh *treeShell) callReturned(
 	case hung:
 		sh.tellReturned(p, call.attempt, more, r)
 	case ctx.Err() != nil && r.unsent && !orphaned:
-		p.queue.pushFront(&queuedDelivery{attempt: call.attempt, out: out}) // see leave
+		p.queue.PushFront(&queuedDelivery{attempt: call.attempt, out: out}) // see leave
 	case ctx.Err() != nil, orphaned: // after a shutdown the delivery stays in the outbox
 	default:
 		p.stopped = true

@@ -66,7 +66,7 @@ var sentMutants = []mutant{
 	},
 	{
 		"sent: a shutdown before the post is no attempt", "sender.go",
-		"p.queue.pushFront(&queuedDelivery{attempt: call.attempt, out: out})", "_ = out", ".",
+		"p.queue.PushFront(&queuedDelivery{attempt: call.attempt, out: out})", "_ = out", ".",
 		"TestSendOutThatAShutdownCutsShort",
 	},
 }

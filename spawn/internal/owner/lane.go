@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/fifo"
+	"github.com/offshoot-sdk/offshoot/internal/spare"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -34,13 +36,10 @@ type Lane struct {
 	sessions  half
 	pauses    map[string]*pause // by provider
 	timer     *time.Timer       // of the next end of a pause; nil: there was none
-	spare     *ticket           // the memory of tickets that were granted; may be nil
-	spares    int               // how many
+	// spare is the memory of tickets that were granted, which is one of 13 allocations of a child
+	// that waits for a slot.
+	spare spare.List[ticket]
 }
-
-// maxSpareTickets is how many tickets a lane keeps the memory of, which is one of 13 allocations of
-// a child that waits for a slot.
-const maxSpareTickets = 64
 
 // laneState says what a lane grants.
 type laneState uint8
@@ -89,7 +88,8 @@ type ticket struct {
 	granted   bool          // the ticket has its slot
 	abandoned bool          // nothing waits for the ticket any more
 	asked     uint64        // the number under which the cluster was asked
-	next      *ticket
+
+	fifo.Link[ticket]
 }
 
 // grant hands the slot over to the holder of the ticket. The lane calls it once and without its
@@ -131,7 +131,7 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 		}
 		return h.share == nil
 	}
-	t := l.newTicket()
+	t := l.spare.Take()
 	t.owner, t.gen, t.run, t.class = o, o.gen, r, classOf(r)
 	if l.state == laneOpen && l.pauseOf(r) == nil {
 		if spare := h.share.spare(r); spare != nil {
@@ -262,28 +262,9 @@ func (l *Lane) serve(h *half, granted []ticket) []ticket {
 		}
 		granted = append(granted, *t)
 		if t.wait == nil { // else a call of Wait has it
-			l.recycle(t)
+			*t = ticket{} // or it would keep its tree
+			l.spare.Keep(t)
 		}
 	}
 	return granted
-}
-
-// newTicket returns a zero ticket. The caller holds the lock.
-func (l *Lane) newTicket() *ticket {
-	t := l.spare
-	if t == nil {
-		return new(ticket)
-	}
-	l.spare, t.next = t.next, nil
-	l.spares--
-	return t
-}
-
-// recycle keeps the memory of a ticket that nothing refers to. The caller holds the lock.
-func (l *Lane) recycle(t *ticket) {
-	if l.spares < maxSpareTickets {
-		*t = ticket{next: l.spare}
-		l.spare = t
-		l.spares++
-	}
 }

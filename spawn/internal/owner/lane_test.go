@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/spare"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -152,35 +153,33 @@ func TestLaneOpensAndCloses(t *testing.T) {
 // The memory of a ticket that was granted is that of a later one, which has nothing of it. That of
 // a caller of Wait is the caller's.
 func TestLaneReusesTickets(t *testing.T) {
-	runs := laneTrees(t, 3*maxSpareTickets)
+	runs := laneTrees(t, 3*spare.Max)
 	l := NewLane(1, 1)
 	l.Open()
 	o := newLaneOwner(l, "a")
 	require.True(t, l.ask(o.owner, runs["a1"]))
-	for n := range 2 * maxSpareTickets {
+	for n := range 2 * spare.Max {
 		require.False(t, l.ask(o.owner, runs[fmt.Sprint("a", n+2)]))
 	}
 	held := runs["a1"]
-	for n := range 2 * maxSpareTickets {
+	for n := range 2 * spare.Max {
 		l.Free(held)
 		held = runs[fmt.Sprint("a", n+2)]
 		require.Equal(t, []*tree.Run{held}, o.granted(), "each is told of its own slot")
 	}
-	spares := 0
-	for x := l.spare; x != nil; x = x.next {
-		require.Equal(t, ticket{next: x.next}, *x)
-		spares++
+	kept := slices.Collect(l.spare.All)
+	require.Len(t, kept, spare.Max)
+	for _, x := range kept {
+		require.Equal(t, ticket{}, *x, "it keeps no tree")
 	}
-	require.Equal(t, maxSpareTickets, spares)
-
-	l.spare, l.spares = nil, 0
+	l.spare = spare.List[ticket]{}
 	granted := make(chan struct{})
 	mine := &ticket{run: runs["b1"], wait: granted}
 	l.subagents.queue.push(runs["b1"], mine)
 	l.Free(held)
 	<-granted
 	require.True(t, mine.granted)
-	require.Nil(t, l.spare, "the ticket is the caller's")
+	require.Empty(t, slices.Collect(l.spare.All), "the ticket is the caller's")
 }
 
 // laneOwner is an owner that notes the slots that it is granted.

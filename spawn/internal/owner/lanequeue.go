@@ -1,6 +1,9 @@
 package owner
 
-import "github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+import (
+	"github.com/offshoot-sdk/offshoot/internal/fifo"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
 
 // A ring is the ticketQueue of sub-agents: one queue for each requester, served in turn.
 type ring struct {
@@ -11,62 +14,35 @@ type ring struct {
 // A queue holds the tickets of one requester, oldest first. The queues with tickets form a ring.
 type queue struct {
 	requester  *tree.Run
-	tickets    fifo
+	tickets    ticketList
 	prev, next *queue
 }
 
-// A fifo is a list of tickets, oldest first.
-type fifo struct{ first, last *ticket }
-
-func (f *fifo) push(t *ticket) {
-	if f.last == nil {
-		f.first = t
-	} else {
-		f.last.next = t
-	}
-	f.last = t
-}
-
-func (f *fifo) pushFront(t *ticket) {
-	if t.next = f.first; f.last == nil {
-		f.last = t
-	}
-	f.first = t
-}
+// A ticketList has tickets, oldest first.
+type ticketList struct{ fifo.Queue[ticket, *ticket] }
 
 // take takes tickets until one is usable, which it returns, or none is left.
-func (f *fifo) take(usable func(*ticket) bool) *ticket {
-	for f.first != nil {
-		if t := f.pop(); usable(t) {
+func (f *ticketList) take(usable func(*ticket) bool) *ticket {
+	for {
+		if t := f.Pop(); t == nil || usable(t) {
 			return t
 		}
 	}
-	return nil
-}
-
-// pop takes the first ticket, of which there must be one.
-func (f *fifo) pop() *ticket {
-	t := f.first
-	if f.first = t.next; f.first == nil {
-		f.last = nil
-	}
-	t.next = nil
-	return t
 }
 
 // dropStarts marks the tickets for turns that would start as abandoned.
-func (f *fifo) dropStarts() {
-	for t := f.first; t != nil; t = t.next {
+func (f *ticketList) dropStarts() {
+	for t := range f.All {
 		t.abandoned = t.abandoned || t.wait == nil
 	}
 }
 
 // push implements ticketQueue: it appends a ticket to the queue of the requester of r. A requester
 // without tickets so far is served last of the present round.
-func (l *ring) push(r *tree.Run, t *ticket) { l.queueOf(r.Parent).tickets.push(t) }
+func (l *ring) push(r *tree.Run, t *ticket) { l.queueOf(r.Parent).tickets.Push(t) }
 
 // pushFront implements ticketQueue.
-func (l *ring) pushFront(t *ticket) { l.queueOf(t.run.Parent).tickets.pushFront(t) }
+func (l *ring) pushFront(t *ticket) { l.queueOf(t.run.Parent).tickets.PushFront(t) }
 
 // queueOf returns the queue of a requester, which is new in the ring if it had no tickets.
 func (l *ring) queueOf(requester *tree.Run) *queue {
@@ -93,7 +69,7 @@ func (l *ring) pop(usable func(*ticket) bool) *ticket {
 		q := l.next
 		t := q.tickets.take(usable)
 		l.next = q.next
-		if q.tickets.first == nil {
+		if q.tickets.First() == nil {
 			l.remove(q)
 		}
 		if t != nil {
@@ -140,7 +116,7 @@ func classOf(r *tree.Run) ticketClass {
 // classes is the ticketQueue of top-level sessions: one queue for each class. A tree has one ticket
 // at most for a turn that would start.
 type classes struct {
-	tickets [ticketClasses]fifo
+	tickets [ticketClasses]ticketList
 	waiting map[*Owner]*ticket // tickets for turns that would start, by owner
 }
 
@@ -157,11 +133,11 @@ func (c *classes) push(_ *tree.Run, t *ticket) {
 	if t.owner != nil {
 		c.waiting[t.owner] = t
 	}
-	c.tickets[t.class].push(t)
+	c.tickets[t.class].Push(t)
 }
 
 // pushFront implements ticketQueue.
-func (c *classes) pushFront(t *ticket) { c.tickets[t.class].pushFront(t) }
+func (c *classes) pushFront(t *ticket) { c.tickets[t.class].PushFront(t) }
 
 // pop implements ticketQueue. A ticket that is kept for the end of a pause stays that of its owner.
 func (c *classes) pop(usable func(*ticket) bool) *ticket {

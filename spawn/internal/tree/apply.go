@@ -202,7 +202,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	first := r.Consumed + 1
 	r.Turns, r.Active = f.N, f.At
-	r.Open = t.newTurn()
+	r.Open = t.work().spareTurns.Take()
 	*r.Open = OpenTurn{
 		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget(), Started: f.At, Compact: compact,
 		Empty: f.Ord < first && !compact && !step, startedIn: t.batches,
@@ -325,7 +325,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	people, aside := r.answersPeople(inbox, open.Through), r.asideOfRun(inbox, open.Through)
 	r.Open, r.Active = nil, f.At
 	r.setGrace(0)
-	t.spareTurn(open)
+	t.work().spareTurns.Keep(open)
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
 	delete(t.reached, r)

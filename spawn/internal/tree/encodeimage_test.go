@@ -231,7 +231,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			return len(data), err
 		},
 		"by=reflection": func() (int, error) {
-			data, err := json.Marshal(f.Image)
+			data, err := json.Marshal(f.Image())
 			return len(data), err
 		},
 	} {

@@ -245,7 +245,7 @@ func (t *Tree) setInbox(r *Run, rest []Input) {
 func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
 	to := t.requester(t.find(f.Run))
 	if f.Flags&FlagOut != 0 {
-		e := t.newEntry()
+		e := t.work().spareEntries.Take()
 		e.Run, e.RunID, e.To, e.Created, e.Due = child, run, to.Key(), f.At, f.At
 		t.addEntry(e)
 		t.holdCompletion(child, run)

@@ -364,29 +364,12 @@ func (t *Tree) removeEntry(e *Entry) {
 	t.holdEntry(e, -1)
 }
 
-// maxSpareEntries is how many completions that have arrived a tree keeps the memory of. Without
-// them each allocates: a child one of 12 times.
-const maxSpareEntries = 64
-
-// newEntry returns a zero Entry.
-func (t *Tree) newEntry() *Entry {
-	w := t.work()
-	n := len(w.spareEntries)
-	if n == 0 {
-		return new(Entry)
-	}
-	e := w.spareEntries[n-1]
-	w.spareEntries = w.spareEntries[:n-1]
-	return e
-}
-
 // recycleEntry keeps the memory of a completion that was removed. Replies, and what else others may
 // have for a while, are left to the collector.
 func (t *Tree) recycleEntry(e *Entry) {
-	w := t.work()
-	if e.movesToInbox() && !e.Event && len(w.spareEntries) < maxSpareEntries {
+	if e.movesToInbox() && !e.Event {
 		*e = Entry{}
-		w.spareEntries = append(w.spareEntries, e)
+		t.work().spareEntries.Keep(e)
 	}
 }
 

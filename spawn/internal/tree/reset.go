@@ -312,7 +312,7 @@ func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	open := r.Open
 	r.Open, r.Active = nil, f.At
 	r.setGrace(0)
-	t.spareTurn(open)
+	t.work().spareTurns.Keep(open)
 	delete(t.endedInTurn, r)
 	delete(t.reached, r)
 	t.turns--

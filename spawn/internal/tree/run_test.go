@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,44 +70,38 @@ func TestStateOfARunDoesNotChange(t *testing.T) {
 // The memory of a turn that has ended is that of the next one, which has nothing of it.
 func TestTurnsReuseMemory(t *testing.T) {
 	tr := New(top, new(Options))
-	o := tr.newTurn()
+	o := tr.work().spareTurns.Take()
 	*o = OpenTurn{N: 1, Shares: []Share{{}}, Shutdown: true}
-	tr.spareTurn(o)
+	tr.work().spareTurns.Keep(o)
 	r := tr.root
 	r.Spec.SessionID = "s"
 	require.NoError(t, tr.applyTurnStarted(r, &Fact{Kind: TurnStarted, Run: top, N: 1, At: 5}))
 	require.Same(t, o, r.Open)
 	require.Equal(t, &OpenTurn{N: 1, First: 1, Started: 5, Empty: true}, r.Open)
-	for range 2 * maxSpareTurns {
-		tr.spareTurn(new(OpenTurn))
-	}
-	require.Len(t, tr.work().spareTurns, maxSpareTurns)
+	tr.work().spareTurns.Keep(new(OpenTurn))
 	tr.DropSpare()
-	require.Empty(t, tr.work().spareTurns)
+	require.Empty(t, slices.Collect(tr.work().spareTurns.All))
 }
 
 // The memory of a completion that has arrived is that of the next one, which has nothing of it.
 // That of what else leaves the tree is not used again: others may have it for a while.
 func TestEntriesReuseMemory(t *testing.T) {
 	tr := New(top, new(Options))
-	e := tr.newEntry()
+	e := tr.work().spareEntries.Take()
 	tr.recycleEntry(&Entry{Reply: true})
 	tr.recycleEntry(&Entry{Event: true})
 	tr.recycleEntry(&Entry{Hook: true})
 	tr.recycleEntry(&Entry{Sends: true})
 	tr.recycleEntry(&Entry{Update: true})
-	require.Empty(t, tr.work().spareEntries)
+	require.Empty(t, slices.Collect(tr.work().spareEntries.All))
 	*e = Entry{Ord: 1, Run: top, Tries: 3, Late: true, Error: "x", mayRepeat: true}
 	tr.recycleEntry(e)
-	again := tr.newEntry()
+	again := tr.work().spareEntries.Take()
 	require.Same(t, e, again)
 	require.Equal(t, &Entry{}, again)
-	for range 2 * maxSpareEntries {
-		tr.recycleEntry(new(Entry))
-	}
-	require.Len(t, tr.work().spareEntries, maxSpareEntries)
+	tr.recycleEntry(new(Entry))
 	tr.DropSpare()
-	require.Empty(t, tr.work().spareEntries)
+	require.Empty(t, slices.Collect(tr.work().spareEntries.All))
 }
 
 // Runs share the parts that they have nothing of. So no line of this package sets a member of one

@@ -123,7 +123,7 @@ func (t *Tree) applyStepEnded(r *Run, f *Fact) error {
 	open := r.Open
 	r.Open, r.Active, r.TurnCancelled = nil, f.At, false
 	r.setGrace(0)
-	t.spareTurn(open)
+	t.work().spareTurns.Keep(open)
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
 	delete(t.reached, r)
