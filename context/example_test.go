@@ -36,6 +36,25 @@ func ExampleAssemble() {
 	//    USER.md 0 excluded
 }
 
+func ExampleAssembler() {
+	var prompts agentctx.Assembler // one for the whole program
+	in := agentctx.Input{
+		Files: agentctx.LoadWorkspace(fstest.MapFS{
+			"AGENTS.md": {Data: []byte("Answer in one sentence.\n")},
+		}, "AGENTS.md"),
+		Tools: []agentctx.Tool{{Name: "read", Summary: "Read a file."}},
+		Now:   time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+	}
+	for _, name := range []string{"ada", "bob"} { // the second finds what the first has made
+		in.Session = session.Must(session.NamedKey("main", name))
+		p := prompts.Assemble(in)
+		fmt.Println(p.Mode, len(p.Sections) > 1, p.String() == agentctx.Assemble(in).String())
+	}
+	// Output:
+	// full true true
+	// full true true
+}
+
 func ExampleSpec_Or() {
 	key := session.Must(session.Parse("agent:writer:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	defaults := agentctx.Spec{Overflow: agentctx.OverflowRefuse}
