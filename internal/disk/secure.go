@@ -40,8 +40,8 @@ func Create(fsys FS, name string) (File, error) {
 // [FilePerm]. The error is an *[UnsafeError] if the file is refused.
 func OpenFile(name string, flag int) (*os.File, error) {
 	if flag&os.O_EXCL == 0 { // otherwise the system refuses every existing name
-		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return nil, &UnsafeError{Path: name, Reason: kindReason(info.Mode(), "regular file")}
+		if kind, there, err := Look(OS(), name); err == nil && there && !kind.IsRegular() {
+			return nil, &UnsafeError{Path: name, Reason: kindReason(kind, "regular file")}
 		}
 	}
 	f, err := os.OpenFile(name, flag|noFollow, FilePerm)
@@ -73,7 +73,7 @@ func checkFile(f *os.File, writing bool) error {
 		reason := fmt.Sprintf("the file has %d names (hard links), and a write would change all", n)
 		return &UnsafeError{Path: f.Name(), Reason: reason}
 	}
-	return Restrict(f)
+	return restrict(f, info)
 }
 
 // OpenDir opens a directory of the operating system. It follows no symbolic link. The directory
@@ -107,16 +107,11 @@ func CheckDir(fsys FS, name string) error {
 
 // HasDir is CheckDir, and reports whether there is a directory.
 func HasDir(fsys FS, name string) (bool, error) {
-	info, err := fsys.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !info.IsDir():
-		return false, &UnsafeError{Path: name, Reason: kindReason(info.Mode(), "directory")}
+	kind, there, err := Look(fsys, name)
+	if there && !kind.IsDir() {
+		return false, &UnsafeError{Path: name, Reason: kindReason(kind, "directory")}
 	}
-	return true, nil
+	return there, err
 }
 
 // IsPlain reports whether info is that of a regular file of a length, with one name, which belongs
@@ -131,6 +126,9 @@ func IsPlain(info fs.FileInfo, size int64) bool {
 // nothing to do. What cannot be looked at is left to the caller, who is about to use it. The error
 // is an *[UnsafeError].
 func Secure(name string, dir bool) error {
+	if isSecure(name, dir) {
+		return nil
+	}
 	info, err := os.Lstat(name)
 	if err != nil {
 		return nil
@@ -183,18 +181,23 @@ func CheckPrivate(path string, info fs.FileInfo) error {
 // *[UnsafeError] if that does not succeed, or if the file belongs to another user. Restrict does
 // nothing on a system whose files do not have such permissions.
 func Restrict(f *os.File) error {
-	path := filepath.Clean(f.Name())
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
+	return restrict(f, info)
+}
+
+// restrict is Restrict for a file of which info is.
+func restrict(f *os.File, info fs.FileInfo) error {
+	path := filepath.Clean(f.Name())
 	if err := checkOwner(path, info); err != nil {
 		return err
 	}
 	if !OpenToOthers(info) {
 		return nil
 	}
-	err = f.Chmod(info.Mode() &^ othersPerm)
+	err := f.Chmod(info.Mode() &^ othersPerm)
 	if err == nil {
 		info, err = f.Stat()
 	}

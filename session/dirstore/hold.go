@@ -46,7 +46,7 @@ func (h *hold) check() error {
 	if over := h.over.Load(); over != nil {
 		return *over
 	}
-	if isSame(h.lockPath, h.lockInfo) && isSame(h.journalPath, h.journalInfo) {
+	if disk.IsSame(h.lockPath, h.lockInfo) && disk.IsSame(h.journalPath, h.journalInfo) {
 		return nil
 	}
 	err := h.look()
@@ -55,12 +55,6 @@ func (h *hold) check() error {
 		return *h.over.Load()
 	}
 	return err
-}
-
-// isSame reports whether the name is that of a certain file or directory.
-func isSame(name string, want fs.FileInfo) bool {
-	info, err := os.Lstat(name)
-	return err == nil && os.SameFile(info, want)
 }
 
 // look finds out why a name is not what it was. It looks into the directory itself first, because a
@@ -248,13 +242,23 @@ func (x heldFS) Lstat(name string) (fs.FileInfo, error) {
 	return info, x.hold.explain(err)
 }
 
-// lstatNew is Lstat for a name that is most likely free. It does not ask why there is nothing: that
-// would be two more looks at the disk for each new name. The caller calls held where it matters.
-func lstatNew(fsys disk.FS, name string) (fs.FileInfo, error) {
+// Look implements [disk.Looker].
+func (x heldFS) Look(name string) (kind fs.FileMode, there bool, err error) {
+	if kind, there, err = disk.Look(x.FS, name); err == nil && !there {
+		err = held(x)
+	}
+	return kind, there, err
+}
+
+// hasNew reports whether something has a name that is most likely free. It does not ask why there
+// is nothing: that would be two more looks at the disk for each new name. The caller calls held
+// where it matters.
+func hasNew(fsys disk.FS, name string) (bool, error) {
 	if x, ok := fsys.(heldFS); ok {
 		fsys = x.FS
 	}
-	return fsys.Lstat(name)
+	_, there, err := disk.Look(fsys, name)
+	return there, err
 }
 
 // held returns the *[LostError] of a directory that this process does not hold any more, or nil.

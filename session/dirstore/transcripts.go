@@ -313,7 +313,7 @@ func (t *transcripts) tryFile(ref session.Ref) error {
 	if t.readOnly {
 		flag = os.O_RDONLY
 	}
-	f, err := t.open(ref, flag)
+	f, err := t.open(ref, flag, false)
 	if f != nil {
 		_ = f.f.Close()
 	}
@@ -338,7 +338,7 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	if err != nil {
 		return err
 	}
-	f, err := t.open(ref, os.O_RDONLY)
+	f, err := t.open(ref, os.O_RDONLY, x.inDir)
 	if f == nil || err != nil {
 		return err
 	}
@@ -364,14 +364,17 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	return nil
 }
 
-// open opens the file of a transcript, under either name. It returns nil if there is none.
-func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err error) {
+// open opens the file of a transcript, under either name. It returns nil if there is none. A caller
+// that has seen its directory in the same call says so: then that is there before the search.
+func (t *transcripts) open(
+	ref session.Ref, flag int, seen bool,
+) (f *transcriptFile, err error) {
 	look := func() error {
 		for _, name := range transcriptNames(ref) {
 			var ok bool
 			path := filepath.Join(t.dir, agentDir(ref.Key), name)
 			// Most transcripts are new. To learn that by an open takes twice as long.
-			if _, err = lstatNew(t.fs, path); errors.Is(err, fs.ErrNotExist) {
+			if there, err := hasNew(t.fs, path); err == nil && !there {
 				continue
 			}
 			f, ok, err = openTranscript(t.fs, path, ref, flag)
@@ -381,14 +384,22 @@ func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err er
 		}
 		return fs.ErrNotExist
 	}
-	err = t.lookUp(look)
-	return f, err
+	lookUp := disk.LookUp
+	if seen {
+		lookUp = disk.LookUpIn
+	}
+	found, err := lookUp(t.fs, t.dir, look)
+	return f, t.found(found, err)
 }
 
 // lookUp calls f. An fs.ErrNotExist of f is not an error unless the directory of the transcripts is
 // out of reach. A read-only store may see a directory that does not have that one yet.
 func (t *transcripts) lookUp(f func() error) error {
-	found, err := disk.LookUp(t.fs, t.dir, f)
+	return t.found(disk.LookUp(t.fs, t.dir, f))
+}
+
+// found returns the error of lookUp for what [disk.LookUp] has returned.
+func (t *transcripts) found(found bool, err error) error {
 	switch {
 	case t.readOnly && errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -522,7 +533,7 @@ func (t *transcripts) Locate(ref session.Ref) string {
 		return ""
 	}
 	t.fileNow(ref)
-	f, err := t.open(ref, os.O_RDONLY)
+	f, err := t.open(ref, os.O_RDONLY, false)
 	if err != nil {
 		return ""
 	}

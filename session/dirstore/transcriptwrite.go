@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -300,12 +299,12 @@ func (t *transcripts) freeName(
 	a *agentFiles, dir string, names [2]string,
 ) (path string, second bool, err error) {
 	path = filepath.Join(dir, names[0])
-	_, err = lstatNew(t.fs, path)
+	taken, err := hasNew(t.fs, path)
 	switch {
-	case err == nil || a.reserved[strings.ToLower(names[0])]:
+	case taken || a.reserved[strings.ToLower(names[0])]:
 		// A file of this transcript would have been found before.
 		return filepath.Join(dir, names[1]), true, nil
-	case !errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return "", false, err
 	}
 	return path, false, nil
