@@ -31,10 +31,16 @@ const tornMark = ".torn."
 // directory the first time, and when the name may be there. If creating is set for the first time,
 // it also removes the temporary files of dead processes. These were never acknowledged.
 func (t *transcripts) findArchived(ref session.Ref, creating bool) (string, error) {
+	return t.archivedAs(ref, transcriptNames(ref), creating)
+}
+
+// archivedAs is findArchived for a caller that has the names of the file.
+func (t *transcripts) archivedAs(
+	ref session.Ref, bases [2]string, creating bool,
+) (string, error) {
 	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	bases := transcriptNames(ref)
 	clean := creating && !a.cleaned
 	known := a.archived != nil && !clean && !t.readOnly
 	if known && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {

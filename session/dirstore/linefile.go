@@ -53,7 +53,7 @@ func (t *transcripts) beginInLog(
 	if _, err := t.makeAgentDir(ref, x.inDir); err != nil {
 		return 0, err
 	}
-	path, second, err := t.reserve(ref)
+	path, second, err := t.reserve(ref, x.namesOf(ref))
 	if err != nil {
 		return 0, err
 	}
@@ -70,11 +70,13 @@ func (t *transcripts) beginInLog(
 }
 
 // reserve returns the path for the file of a new transcript. No other transcript gets it.
-func (t *transcripts) reserve(ref session.Ref) (path string, second bool, err error) {
+func (t *transcripts) reserve(
+	ref session.Ref, names [2]string,
+) (path string, second bool, err error) {
 	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	path, second, err = t.freeName(a, dir, transcriptNames(ref))
+	path, second, err = t.freeName(a, dir, names)
 	if err != nil {
 		return "", false, err
 	}

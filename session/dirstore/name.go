@@ -69,11 +69,22 @@ func idOfRef(ref session.Ref) refID {
 
 // transcriptNames returns the two names that the file of a transcript may have. The file gets the
 // second one if another transcript has the first.
-func transcriptNames(ref session.Ref) [2]string {
-	id := idOfRef(ref)
+func transcriptNames(ref session.Ref) [2]string { return idOfRef(ref).names(ref) }
+
+// names is transcriptNames for a caller that has the id of ref.
+func (id refID) names(ref session.Ref) [2]string {
 	base := portableName(ref.SessionID)
-	hash := hex.EncodeToString(id[:nameHashLen/2])
-	return [2]string{base + transcriptSuffix, base + "~" + hash + transcriptSuffix}
+	var hash [nameHashLen]byte
+	hex.Encode(hash[:], id[:nameHashLen/2])
+	return [2]string{base + transcriptSuffix, base + "~" + string(hash[:]) + transcriptSuffix}
+}
+
+// namesOf returns the names of the transcript of x, which are worked out once.
+func (x *transcriptState) namesOf(ref session.Ref) [2]string {
+	if x.names[0] == "" {
+		x.names = x.id.names(ref)
+	}
+	return x.names
 }
 
 // portableName puts ~ in front of a name that is a device on Windows.

@@ -48,6 +48,8 @@ func (t *transcripts) Steady(contain.Witness) any { return t }
 // A transcriptState is what the store knows about one transcript. The call that holds sem owns the
 // other fields.
 type transcriptState struct {
+	id        refID
+	names     [2]string     // see namesOf
 	sem       chan struct{} // a mutex with one place: a call waits for it until its context is done
 	forgotten bool          // the state is not in known any more; a waiting call must look again
 
@@ -89,6 +91,8 @@ func (x *transcriptState) last() session.Pos {
 
 // An agentFiles is what the store knows about the directory of one agent.
 type agentFiles struct {
+	dir string // its path
+
 	mu       sync.Mutex
 	made     bool            // the directory exists durably
 	cleaned  bool            // of what was begun by a process before
@@ -221,14 +225,14 @@ func (t *transcripts) yield(ref session.Ref, x *transcriptState) {
 // wake returns the state of a transcript of which none is in known, and puts it there. The caller
 // holds mu.
 func (t *transcripts) wake(ref session.Ref) *transcriptState {
-	x := &transcriptState{sem: make(chan struct{}, 1)}
-	t.known[ref] = x
 	id := idOfRef(ref)
+	x := &transcriptState{id: id, sem: make(chan struct{}, 1)}
+	t.known[ref] = x
 	if r, ok := t.resting[id]; ok {
 		x.at = t.places[id]
 		delete(t.resting, id)
 		delete(t.places, id)
-		x.path = filepath.Join(t.dir, agentDir(ref.Key), nameOf(ref, r.second))
+		x.path = filepath.Join(t.agentLocked(ref).dir, nameOf(ref, r.second))
 		x.head, x.end, x.second, x.durable = int64(r.head), r.end, r.second, r.durable
 		x.placed = r.placed
 	}
@@ -241,12 +245,11 @@ func (t *transcripts) rest(ref session.Ref, x *transcriptState) {
 	defer t.mu.Unlock()
 	x.forgotten = true
 	delete(t.known, ref)
-	id := idOfRef(ref)
-	t.resting[id] = restingTranscript{
+	t.resting[x.id] = restingTranscript{
 		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable, placed: x.placed,
 	}
 	if x.placed { // few are, and the position of all others is their end
-		t.places[id] = x.at
+		t.places[x.id] = x.at
 	}
 }
 
@@ -258,7 +261,8 @@ func (t *transcripts) checkDirs(ref session.Ref) (there bool, err error) {
 	if err := disk.CheckDir(t.fs, t.dir); err != nil {
 		return false, err
 	}
-	return disk.HasDir(t.fs, filepath.Join(t.dir, agentDir(ref.Key)))
+	_, dir := t.agentOf(ref)
+	return disk.HasDir(t.fs, dir)
 }
 
 // noteUnsafe notes for Health how a call for ref has ended.
@@ -313,7 +317,7 @@ func (t *transcripts) tryFile(ref session.Ref) error {
 	if t.readOnly {
 		flag = os.O_RDONLY
 	}
-	f, err := t.open(ref, flag, false)
+	f, err := t.open(ref, transcriptNames(ref), flag, false)
 	if f != nil {
 		_ = f.f.Close()
 	}
@@ -338,7 +342,8 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	if err != nil {
 		return err
 	}
-	f, err := t.open(ref, os.O_RDONLY, x.inDir)
+	names := x.namesOf(ref)
+	f, err := t.open(ref, names, os.O_RDONLY, x.inDir)
 	if f == nil || err != nil {
 		return err
 	}
@@ -358,21 +363,22 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 		}
 	}
 	x.path, x.head, x.end = f.path, f.head, end
-	x.second = strings.EqualFold(filepath.Base(f.path), transcriptNames(ref)[1])
+	x.second = strings.EqualFold(filepath.Base(f.path), names[1])
 	x.durable = found != nil && end == found.end()
 	x.torn, x.inherited, x.corrupt = end < size && err == nil, true, err
 	return nil
 }
 
-// open opens the file of a transcript, under either name. It returns nil if there is none. A caller
+// open opens the file of a transcript, under either of its names. It returns nil if there is none. A caller
 // that has seen its directory in the same call says so: then that is there before the search.
 func (t *transcripts) open(
-	ref session.Ref, flag int, seen bool,
+	ref session.Ref, names [2]string, flag int, seen bool,
 ) (f *transcriptFile, err error) {
+	_, dir := t.agentOf(ref)
 	look := func() error {
-		for _, name := range transcriptNames(ref) {
+		for _, name := range names {
 			var ok bool
-			path := filepath.Join(t.dir, agentDir(ref.Key), name)
+			path := filepath.Join(dir, name)
 			// Most transcripts are new. To learn that by an open takes twice as long.
 			if there, err := hasNew(t.fs, path); err == nil && !there {
 				continue
@@ -417,15 +423,21 @@ func (t *transcripts) wrapError(ref session.Ref, doing string, err error) error 
 
 // agentOf returns the agentFiles of ref and the path of the directory.
 func (t *transcripts) agentOf(ref session.Ref) (*agentFiles, string) {
-	name := agentDir(ref.Key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	a := t.agentLocked(ref)
+	return a, a.dir
+}
+
+// agentLocked returns the agentFiles of ref. The caller holds mu.
+func (t *transcripts) agentLocked(ref session.Ref) *agentFiles {
+	name := agentDir(ref.Key)
 	a := t.agents[name]
 	if a == nil {
-		a = new(agentFiles)
+		a = &agentFiles{dir: filepath.Join(t.dir, name)}
 		t.agents[name] = a
 	}
-	return a, filepath.Join(t.dir, name)
+	return a
 }
 
 // Read implements [session.Transcripts].
@@ -533,7 +545,7 @@ func (t *transcripts) Locate(ref session.Ref) string {
 		return ""
 	}
 	t.fileNow(ref)
-	f, err := t.open(ref, os.O_RDONLY, false)
+	f, err := t.open(ref, transcriptNames(ref), os.O_RDONLY, false)
 	if err != nil {
 		return ""
 	}

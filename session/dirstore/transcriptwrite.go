@@ -236,7 +236,8 @@ func (t *transcripts) create(
 	ref session.Ref, x *transcriptState, after session.Pos, add addition,
 ) (session.Pos, error) {
 	lines, placed := add.lines, add.placed
-	name, err := t.findArchived(ref, true)
+	names := x.namesOf(ref)
+	name, err := t.archivedAs(ref, names, true)
 	switch {
 	case err != nil:
 		return 0, err
@@ -261,7 +262,6 @@ func (t *transcripts) create(
 	if err != nil {
 		return 0, err
 	}
-	names := transcriptNames(ref)
 	tmp := filepath.Join(dir, names[1]+tmpSuffix) // only this transcript can have names[1]
 	if err := t.writeFile(tmp, append(head, lines...)); err != nil {
 		return 0, err
