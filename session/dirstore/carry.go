@@ -1,7 +1,6 @@
 package dirstore
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
@@ -17,8 +16,8 @@ type carriedLines struct {
 	root  session.Key
 	parts []loggedLines // in order, each behind the one before
 	bytes int           // of all parts
-	taken int           // how many of the parts a write under way has
-	busy  chan struct{} // closed when that write ends; nil if there is none
+	taken int           // how many of the parts a write under way has; 0: there is none
+	busy  chan struct{} // closed when that write ends; nil if nobody waits for it
 }
 
 // CarriedBy implements [session.Carrier].
@@ -38,7 +37,8 @@ func (t *transcripts) AppendWith(
 }
 
 // carry keeps lines for the next batch of root. It reports false if they cannot wait for it: they
-// are too many, those before them wait for another tree, or the log takes no lines any more.
+// are too many, those before them wait for another tree, or the log takes no lines any more. Their
+// bytes stay as they are from then on, and have no room behind them.
 func (l *lineLog) carry(root session.Key, lines loggedLines) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,6 @@ func (l *lineLog) carry(root session.Key, lines loggedLines) bool {
 	if n := len(c.parts); n > c.taken && c.parts[n-1].end() == lines.off {
 		c.parts[n-1].bytes = append(c.parts[n-1].bytes, lines.bytes...)
 	} else {
-		lines.bytes = bytes.Clone(lines.bytes)
 		c.parts = append(c.parts, lines)
 	}
 	l.waiting[lines.ref] = true // a Close from here on waits for the call that carries them
@@ -79,7 +78,7 @@ func (l *lineLog) ride(root session.Key) *ride {
 	}
 	r := &ride{l: l}
 	for _, ref := range l.riders[root] {
-		if c := l.carried[ref]; c.busy == nil {
+		if c := l.carried[ref]; c.taken == 0 {
 			r.take(c)
 		}
 	}
@@ -88,7 +87,7 @@ func (l *lineLog) ride(root session.Key) *ride {
 
 // take takes the lines of one transcript. The caller holds the mu of the log.
 func (r *ride) take(c *carriedLines) {
-	c.busy, c.taken = make(chan struct{}), len(c.parts)
+	c.taken = len(c.parts)
 	r.taken = append(r.taken, c)
 	for i := range c.parts {
 		r.records = append(r.records,
@@ -114,8 +113,10 @@ func (r *ride) ended(at []wal.Span, err error) {
 	defer r.l.mu.Unlock()
 	for _, c := range r.taken {
 		n := c.taken
-		close(c.busy)
-		c.busy, c.taken = nil, 0
+		if c.taken = 0; c.busy != nil {
+			close(c.busy)
+			c.busy = nil
+		}
 		if err != nil {
 			continue
 		}
@@ -161,7 +162,10 @@ func (l *lineLog) tryAlone(ref session.Ref) (r *ride, busy <-chan struct{}) {
 	switch {
 	case c == nil:
 		return nil, nil
-	case c.busy != nil:
+	case c.taken > 0:
+		if c.busy == nil {
+			c.busy = make(chan struct{})
+		}
 		return nil, c.busy
 	}
 	r = &ride{l: l}

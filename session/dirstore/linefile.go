@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,18 +21,25 @@ import (
 func (x *transcriptState) filed() int64 { return x.end - int64(len(x.pending)) }
 
 // appendToLog adds lines to a transcript through the log: with the next batch of root, or, with the
-// zero Key, at once. The first ones have the first line of the file before them.
+// zero Key, at once. The first ones have head, the first line of the file, before them.
 func (t *transcripts) appendToLog(
-	ref session.Ref, x *transcriptState, root session.Key, lines []byte,
+	ref session.Ref, x *transcriptState, root session.Key, head, lines []byte,
 ) (session.Pos, error) {
-	l := loggedLines{ref: ref, second: x.second, off: x.end, bytes: lines}
+	had := len(x.pending)
+	pending := append(slices.Grow(x.pending, len(head)+len(lines)), head...)
+	pending = append(pending, lines...)
+	// Those who wait for a batch have the same memory, which nobody writes to.
+	l := loggedLines{
+		ref: ref, second: x.second, off: x.end, bytes: pending[had:len(pending):len(pending)],
+	}
 	if root.IsZero() || !t.lines.carry(root, l) {
-		if err := t.lines.append(&l); err != nil {
+		alone := l
+		if err := t.lines.append(&alone); err != nil {
 			return 0, logError(err)
 		}
 	}
-	x.pending = append(x.pending, lines...)
-	x.grow(lines)
+	x.pending = pending
+	x.grow(l.bytes)
 	t.waitForFile(ref)
 	return x.last(), nil
 }
@@ -58,7 +66,7 @@ func (t *transcripts) beginInLog(
 		return 0, err
 	}
 	fresh := transcriptState{path: path, second: second, durable: true, placed: placed}
-	pos, err := t.appendToLog(ref, &fresh, root, append(head, lines...))
+	pos, err := t.appendToLog(ref, &fresh, root, head, lines)
 	if err != nil {
 		t.unreserve(ref, path)
 		return 0, err

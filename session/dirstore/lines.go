@@ -103,7 +103,9 @@ func (l *loggedLines) appendTo(b []byte) []byte {
 	if l.second {
 		flags = flagSecondName
 	}
-	b = appendRef(append(b, flags), l.ref)
+	const numbers = 1 + 3*binary.MaxVarintLen64
+	size := numbers + len(l.ref.Key.String()) + len(l.ref.SessionID) + len(l.bytes)
+	b = appendRef(append(slices.Grow(b, size), flags), l.ref)
 	return append(binary.AppendUvarint(b, uint64(l.off)), l.bytes...)
 }
 

@@ -118,7 +118,7 @@ func encodePlaced(lines []session.Line) ([]byte, error) {
 	for i := range lines {
 		messages[i] = lines[i].Message
 	}
-	text, err := encodeLines(messages)
+	text, err := encodeLines(nil, messages)
 	if err != nil {
 		return nil, err
 	}

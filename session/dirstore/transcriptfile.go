@@ -276,6 +276,9 @@ func (t *transcriptFile) lineEnd(from, to int64) (end int64, ended bool, err err
 
 // markContinued puts a space before each line of a write except the first.
 func markContinued(lines []byte) []byte {
+	if !bytes.Contains(lines, []byte("\n{")) { // most are one line
+		return lines
+	}
 	return bytes.ReplaceAll(lines, []byte("\n{"), []byte("\n {")) // JSON lines have no newline within
 }
 

@@ -66,12 +66,17 @@ func (t *transcripts) appendMessages(
 	if err := ref.Validate(); err != nil {
 		return 0, err
 	}
-	lines, err := encodeLines(messages)
+	buf := payloadBuffers.Get().(*[]byte)
+	lines, err := encodeLines((*buf)[:0], messages)
 	if err == nil {
 		err = t.write(ctx, ref, func(x *transcriptState) (err error) {
 			last, err = t.append(ctx, ref, x, after, addition{lines: lines, root: root})
 			return err
 		})
+	}
+	if cap(lines) <= maxPooledBytes { // nothing keeps them: what goes on is a copy
+		*buf = lines
+		payloadBuffers.Put(buf)
 	}
 	if err != nil {
 		return 0, t.wrapError(ref, "append", err)
@@ -79,8 +84,9 @@ func (t *transcripts) appendMessages(
 	return last, nil
 }
 
-// encodeLines returns the lines of messages. The error is a *[LineSizeError] if one is too long.
-func encodeLines(messages []session.Message) (lines []byte, err error) {
+// encodeLines adds the lines of messages to lines. The error is a *[LineSizeError] if one is too
+// long.
+func encodeLines(lines []byte, messages []session.Message) (_ []byte, err error) {
 	for i := range messages {
 		from := len(lines)
 		if lines, err = messages[i].AppendJSON(lines); err != nil {
@@ -97,7 +103,7 @@ func encodeLines(messages []session.Message) (lines []byte, err error) {
 
 // An addition is what is added to a transcript.
 type addition struct {
-	lines  []byte
+	lines  []byte      // of the caller's, who may use their memory again afterwards
 	root   session.Key // of the tree whose next batch they may wait for; zero: they must not wait
 	placed bool        // the lines are imported, and have their positions
 }
@@ -135,7 +141,7 @@ func (t *transcripts) extend(
 		}
 	}
 	if x.durable && !x.torn && t.lines.takes(len(lines)) && t.isIntact(x) {
-		pos, err := t.appendToLog(ref, x, add.root, markContinued(lines))
+		pos, err := t.appendToLog(ref, x, add.root, nil, markContinued(lines))
 		if !errors.Is(err, errLinesShut) {
 			return pos, err
 		}
