@@ -30,13 +30,17 @@ var lineMutants = []mutant{
 	},
 	{
 		"lines: the log has what the file gets", "../session/dirstore/linefile.go",
-		"\tif err := t.lines.sink(ref); err != nil {\n\t\treturn logError(err)\n\t}\n", "",
+		"\tif err := t.lines.sink(ref); err != nil {\n\t\treturn nil, logError(err)\n\t}\n" +
+			"\tf, err := t.fileForLines(ref, x)\n",
+		"\tf, err := t.fileForLines(ref, x)\n",
 		"../session/dirstore", "TestCarrierPassesKit",
 	},
 	{
 		"lines: what waits for a batch is put beside a file that was removed, once",
 		"../session/dirstore/linefile.go",
-		"\tif err := t.lines.sink(ref); err != nil {\n\t\treturn nil, logError(err)\n\t}\n", "",
+		"\tif err := t.lines.sink(ref); err != nil {\n\t\treturn nil, logError(err)\n\t}\n" +
+			"\tdir, err := t.makeAgentDir(ref, false)\n",
+		"\tdir, err := t.makeAgentDir(ref, false)\n",
 		"../session/dirstore", "TestCarriedLinesOfARemovedFileAreKept",
 	},
 	{

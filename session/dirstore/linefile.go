@@ -106,15 +106,36 @@ func (t *transcripts) unreserve(ref session.Ref, path string) {
 // flush writes the pending lines to the file, without a sync. If the file is not what this process
 // left, the lines are looked at again with the next call.
 func (t *transcripts) flush(ref session.Ref, x *transcriptState) error {
+	f, err := t.writePending(ref, x)
+	if f == nil || err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		x.torn = true
+		return err
+	}
+	t.filed(ref, x)
+	return nil
+}
+
+// filed says that the file of a transcript has its pending lines.
+func (t *transcripts) filed(ref session.Ref, x *transcriptState) {
+	x.pending = nil
+	t.lines.filed(ref, x.second)
+}
+
+// writePending writes the pending lines, if there are any, to the file, which it returns open. They
+// are pending until filed is called.
+func (t *transcripts) writePending(ref session.Ref, x *transcriptState) (disk.File, error) {
 	if len(x.pending) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // nothing is to be written
 	}
 	if err := t.lines.sink(ref); err != nil {
-		return logError(err)
+		return nil, logError(err)
 	}
 	f, err := t.fileForLines(ref, x)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	from := x.filed()
 	_, err = f.f.WriteAt(x.pending, from)
@@ -124,14 +145,10 @@ func (t *transcripts) flush(ref session.Ref, x *transcriptState) error {
 	if err == nil && from == 0 {
 		t.unreserve(ref, x.path)
 	}
-	x.torn, x.inherited = err != nil, false
-	if err = errors.Join(err, f.f.Close()); err != nil {
-		x.torn = true
-		return err
+	if x.torn, x.inherited = err != nil, false; err != nil {
+		return nil, errors.Join(err, f.f.Close())
 	}
-	x.pending = nil
-	t.lines.filed(ref, x.second)
-	return nil
+	return f.f, nil
 }
 
 // fileForLines opens the file that the pending lines go to, and makes it if they are the first.
@@ -194,19 +211,26 @@ func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
 // on the disk, and a later sync may succeed falsely. So the log keeps the lines until the directory
 // is opened again, which writes them once more.
 func (t *transcripts) syncLines(ref session.Ref, x *transcriptState) (wrote bool, err error) {
-	if err := t.flush(ref, x); err != nil {
+	f, err := t.writePending(ref, x)
+	if err != nil {
 		return false, err
+	}
+	if f != nil {
+		t.filed(ref, x)
 	}
 	name, err := t.lines.unsynced(ref)
-	if err != nil || name == "" {
+	switch {
+	case err != nil && f != nil: // a sync before has failed
+		return false, errors.Join(err, f.Close())
+	case err != nil || name == "":
 		return false, err
-	}
-	_, dir := t.agentOf(ref)
-	path := filepath.Join(dir, name)
-	f, err := t.fs.OpenFile(path, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, dir) {
-		t.lines.settled(ref) // another program has removed it
-		return false, nil
+	case f == nil:
+		_, dir := t.agentOf(ref)
+		f, err = t.fs.OpenFile(filepath.Join(dir, name), os.O_RDWR)
+		if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, dir) {
+			t.lines.settled(ref) // another program has removed it
+			return false, nil
+		}
 	}
 	if err != nil {
 		return false, err
