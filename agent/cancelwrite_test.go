@@ -57,3 +57,56 @@ func TestCancelWhileTheInputIsWritten(t *testing.T) {
 		})
 	}
 }
+
+// keepingTranscripts keeps what its first append of a message of the assistant is given, and says
+// only that its ctx has ended: the write may still be under way.
+type keepingTranscripts struct {
+	session.Transcripts
+
+	kept []session.Message
+}
+
+func (k *keepingTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message,
+) (session.Pos, error) {
+	if k.kept == nil && len(messages) == 1 && messages[0].Role == session.MessageAssistant {
+		k.kept = messages
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	}
+	return k.Transcripts.Append(ctx, ref, after, messages...)
+}
+
+// What an append was given that was given up stays as it is: the store may write it later.
+func TestMessageOfAnAppendThatWasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		k := &keepingTranscripts{Transcripts: store.Transcripts}
+		store.Transcripts = k
+		say := func(ctx context.Context, turn *agent.Turn, text string) error {
+			return turn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: text})
+		}
+		running(t, agent.Config{
+			Store: store,
+			Runner: agent.RunnerFunc(func(
+				ctx context.Context, turn *agent.Turn,
+			) (agent.Result, error) {
+				brief, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				require.ErrorIs(t, say(brief, turn, "first"), context.DeadlineExceeded)
+				require.NoError(t, say(ctx, turn, "second"))
+				return agent.Result{Text: "third"}, nil
+			}),
+		}, func(rt *agent.Runtime) {
+			s := rt.Session(topKey)
+			_, err := s.Post(t.Context(), agent.Incoming{ID: "1", Text: "one"})
+			require.NoError(t, err)
+			require.NoError(t, s.Idle(t.Context()))
+			require.Len(t, k.kept, 1)
+			require.Equal(t, "first", k.kept[0].Text)
+			page, err := s.History(t.Context(), agent.HistoryQuery{})
+			require.NoError(t, err)
+			require.Contains(t, textsOfPage(page), "assistant: second")
+		})
+	})
+}

@@ -55,8 +55,13 @@ func (h *history) next() []Message {
 	return h.messages[n : n+1 : n+1]
 }
 
-// take takes so many messages that stand in their place already.
+// take takes so many messages that stand in their place already. With none the place is not used
+// again: a store that has returned early may still read what stands there.
 func (h *history) take(n int) {
+	if n == 0 {
+		h.messages = slices.Clip(h.messages)
+		return
+	}
 	from := len(h.messages)
 	h.messages = h.messages[:from+n]
 	for i := range n {

@@ -200,3 +200,21 @@ func TestWhatFollowsTheEndOfAGoroutine(t *testing.T) {
 		require.NoError(t, <-ran)
 	})
 }
+
+// What a session has come to is told although Config.Rested takes its time.
+func TestDeliveryBeginsWhileRestedHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int64
+		s, ran := runUntil(forADay(t), t, spawn.Config{
+			Runner: instantRunner, CallerRun: true,
+			Deliver: func(context.Context, spawn.Delivery) error { told.Add(1); return nil },
+			Rested:  func(session.Key, session.Key) { time.Sleep(time.Minute) },
+		})
+		mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, told.Load())
+		time.Sleep(time.Hour)
+		require.NoError(t, s.Shutdown(t.Context()))
+		require.NoError(t, <-ran)
+	})
+}

@@ -50,6 +50,10 @@ var shellMutants = []mutant{
 		"\to.handOver()\n", "", ".", "TestTurnBeginsWhileACompactionHangs",
 	},
 	{
+		"a delivery does not wait for Config.Rested", "treeshell.go",
+		"\t\t\t\ton.HandOver()\n", "", ".", "TestDeliveryBeginsWhileRestedHangs",
+	},
+	{
 		"what follows a turn does not end with its goroutine", "worker.go",
 		"exit() {\n\tg.HandOver()\n", "exit() {\n", ".", "TestWhatFollowsTheEndOfAGoroutine",
 	},

@@ -251,4 +251,7 @@ func (noEffects) Owned(error)                   {}
 func (noEffects) Stalled(error)                 {}
 func (noEffects) Rested()                       {}
 
-func (noEffects) Publish(*tree.Tree, session.Seq, owner.Place, []tree.Fact) {}
+func (noEffects) Publish(
+	owner.Goroutine, *tree.Tree, session.Seq, owner.Place, []tree.Fact,
+) {
+}

@@ -121,10 +121,13 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 
 // Publish implements owner.Executor.
 func (sh *treeShell) Publish(
-	t *tree.Tree, after session.Seq, at owner.Place, facts []tree.Fact,
+	on owner.Goroutine, t *tree.Tree, after session.Seq, at owner.Place, facts []tree.Fact,
 ) {
 	for i := range facts {
 		if rests(t, &facts[i]) {
+			if on != nil && sh.sup.cfg.Rested != nil {
+				on.HandOver()
+			}
 			sh.tellRested(facts[i].Run)
 		}
 		sh.logCrash(t, facts, i)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -99,7 +98,6 @@ func (w *workers) work(t task) {
 	for t != nil {
 		g.do(t)
 		if t, g.next = g.next, nil; t != nil {
-			runtime.Gosched() // so that an owner hears in one round of all that is over by now
 			continue
 		}
 		if !w.park(tasks) {
@@ -110,7 +108,8 @@ func (w *workers) work(t task) {
 }
 
 // A worker is a goroutine of a Supervisor. What a task starts last may be done by its worker when
-// the task is over: to wake another goroutine takes longer than most tasks. Only the goroutine
+// the task is over: to wake another goroutine takes longer than most tasks. It goes on at once: one
+// that yields before holds its next task back for as long as others compute. Only the goroutine
 // itself calls the methods.
 type worker struct {
 	all  *workers

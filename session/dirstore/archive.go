@@ -28,13 +28,14 @@ func isTorn(name string) bool {
 const tornMark = ".torn."
 
 // findArchived returns the name of the archived file of ref, or "" if there is none. It reads the
-// directory the first time, and when the name may be there. If creating is set for the first time,
-// it also removes the temporary files of dead processes. These were never acknowledged.
-func (t *transcripts) findArchived(ref session.Ref, creating bool) (string, error) {
-	return t.archivedAs(ref, transcriptNames(ref), creating)
+// directory the first time, and when the name may be there.
+func (t *transcripts) findArchived(ref session.Ref) (string, error) {
+	return t.archivedAs(ref, transcriptNames(ref), false)
 }
 
-// archivedAs is findArchived for a caller that has the names of the file.
+// archivedAs is findArchived for a caller that has the names of the file. If creating is set for
+// the first time, it also removes the temporary files of dead processes. These were never
+// acknowledged.
 func (t *transcripts) archivedAs(
 	ref session.Ref, bases [2]string, creating bool,
 ) (string, error) {
@@ -105,7 +106,7 @@ func (t *transcripts) archive(
 ) (string, error) {
 	a, dir := t.agentOf(ref)
 	if x.path == "" {
-		name, err := t.findArchived(ref, false)
+		name, err := t.findArchived(ref)
 		if name != "" && err == nil {
 			err = t.fs.SyncDir(dir) // the Archive before may have died before it did this
 		}
@@ -154,7 +155,7 @@ func freeArchiveName(fsys disk.FS, path string, at time.Time) (string, error) {
 func (t *transcripts) archivedFile(
 	ctx context.Context, ref session.Ref, wanted bool,
 ) (*transcriptFile, error) {
-	name, err := t.findArchived(ref, false)
+	name, err := t.findArchived(ref)
 	switch {
 	case err != nil || name == "":
 		return nil, err
@@ -190,7 +191,7 @@ func (t *transcripts) Restore(ctx context.Context, ref session.Ref) error {
 		if x.path != "" {
 			return t.fs.SyncDir(dir) // the Restore before may have died before it did this
 		}
-		name, err := t.findArchived(ref, false)
+		name, err := t.findArchived(ref)
 		if err == nil && name == "" {
 			err = session.ErrNotFound
 		}
@@ -291,7 +292,7 @@ func (t *transcripts) Remove(ctx context.Context, ref session.Ref) error {
 			return session.ErrNotArchived
 		}
 		_, dir := t.agentOf(ref)
-		name, err := t.findArchived(ref, false)
+		name, err := t.findArchived(ref)
 		if err == nil && name != "" {
 			err = t.removeArchived(dir, name)
 		}

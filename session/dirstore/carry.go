@@ -17,7 +17,7 @@ type carriedLines struct {
 	parts []loggedLines // in order, each behind the one before
 	bytes int           // of all parts
 	taken int           // how many of the parts a write under way has; 0: there is none
-	busy  chan struct{} // closed when that write ends; nil if nobody waits for it
+	busy  chan struct{} // closed when that write ends; nil if no call waits for it
 }
 
 // CarriedBy implements [session.Carrier].

@@ -76,7 +76,7 @@ func (f *files) whileLive(ctx context.Context, ref session.Ref, call func() erro
 	return f.t.write(ctx, ref, func(x *transcriptState) error {
 		name, err := f.archivedDir(ref)
 		if err == nil && name == "" && x.path == "" {
-			name, err = f.t.findArchived(ref, false)
+			name, err = f.t.findArchived(ref)
 		}
 		if err == nil && name != "" {
 			err = fmt.Errorf("%w as %q", session.ErrArchived, filepath.Base(name))

@@ -28,7 +28,7 @@ func (t *transcripts) appendToLog(
 	had := len(x.pending)
 	pending := append(slices.Grow(x.pending, len(head)+len(lines)), head...)
 	pending = append(pending, lines...)
-	// Those who wait for a batch have the same memory, which nobody writes to.
+	// Those who wait for a batch have the same memory, which is not written to any more.
 	l := loggedLines{
 		ref: ref, second: x.second, off: x.end, bytes: pending[had:len(pending):len(pending)],
 	}

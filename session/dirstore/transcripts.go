@@ -369,8 +369,9 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	return nil
 }
 
-// open opens the file of a transcript, under either of its names. It returns nil if there is none. A caller
-// that has seen its directory in the same call says so: then that is there before the search.
+// open opens the file of a transcript, under either of its names. It returns nil if there is none.
+// A caller that has seen its directory in the same call says so: then that is there before the
+// search.
 func (t *transcripts) open(
 	ref session.Ref, names [2]string, flag int, seen bool,
 ) (f *transcriptFile, err error) {
@@ -554,7 +555,7 @@ func (t *transcripts) Locate(ref session.Ref) string {
 		return f.path
 	}
 	_, dir := t.agentOf(ref)
-	if name, err := t.findArchived(ref, false); err == nil && name != "" {
+	if name, err := t.findArchived(ref); err == nil && name != "" {
 		return filepath.Join(dir, name)
 	}
 	return ""

@@ -318,6 +318,7 @@ func (o *Owner) nextBatch() []*call {
 	defer o.mu.Unlock()
 	for i := 0; i < maxArrivalYields && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
 		o.mu.Unlock()
+		o.handOver()
 		runtime.Gosched()
 		o.mu.Lock()
 	}

@@ -68,7 +68,7 @@ type Executor interface {
 	Round(t *tree.Tree, at Place)
 	// Publish shows durable facts to those who watch: the batch that follows the entry after, ends
 	// at the place at, and is the last that the tree has folded.
-	Publish(t *tree.Tree, after session.Seq, at Place, facts []tree.Fact)
+	Publish(on Goroutine, t *tree.Tree, after session.Seq, at Place, facts []tree.Fact)
 	// Lost cancels every turn and drops every delivery, because the tree was discarded with err.
 	// With taken another owner is known to have the tree now. Among several processes a conflict
 	// alone does not say that.
@@ -619,7 +619,7 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 		}
 	}
 	if len(facts) > 0 {
-		o.exec.Publish(o.tree, o.previous, Place{o.last, o.lastBatch}, facts)
+		o.exec.Publish(o.on, o.tree, o.previous, Place{o.last, o.lastBatch}, facts)
 	}
 }
 

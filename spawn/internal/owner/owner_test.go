@@ -64,7 +64,7 @@ func (w *world) Unbind(_ uint64, r *tree.Run, _ session.Route, why string) {
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
 func (w *world) Answer(id string, err error)                 { w.note("answer %s %v", id, err) }
 func (w *world) Round(*tree.Tree, Place)                     {}
-func (w *world) Publish(_ *tree.Tree, _ session.Seq, _ Place, facts []tree.Fact) {
+func (w *world) Publish(_ Goroutine, _ *tree.Tree, _ session.Seq, _ Place, facts []tree.Fact) {
 	w.note("publish %d", len(facts))
 }
 func (w *world) Lost(_ error, conflict bool) { w.note("lost %v", conflict) }
