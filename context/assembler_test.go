@@ -343,11 +343,17 @@ func TestAssemblerTellsDutiesApart(t *testing.T) {
 	child := session.Must(session.Parse("agent:main:subagent:00000000-0000-4000-8000-000000000001"))
 	var m Assembler
 	for _, sub := range []Subagent{
-		{Depth: 1}, {Depth: 2}, {Depth: 1, Forked: true}, {Depth: 1, Persistent: true},
-		{Depth: 1, MaxDepth: 3, MaySpawn: true}, {Depth: 1, Schema: `{"type":"string"}`},
-		{Depth: 1, Label: "one"}, {Depth: 1, Label: "two"},
+		{Depth: 1},
+		{Depth: 2},
+		{Depth: 1, Forked: true},
+		{Depth: 1, Persistent: true},
+		{Depth: 1, MaxDepth: 3, MaySpawn: true},
+		{Depth: 1, Schema: `{"type":"string"}`},
+		{Depth: 1, Label: "one"},
+		{Depth: 1, Label: "two"},
 		{Depth: 1, Requester: session.Must(session.MainKey("main"))},
-		{Depth: 1, RequesterChannel: "telegram"}, {Depth: 1},
+		{Depth: 1, RequesterChannel: "telegram"},
+		{Depth: 1},
 	} {
 		in := Input{Session: child, Subagent: sub}
 		require.Equal(t, Assemble(in), m.Assemble(in), "%+v", sub)
