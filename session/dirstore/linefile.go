@@ -220,26 +220,33 @@ func (t *transcripts) syncLines(ref session.Ref, x *transcriptState) (wrote bool
 	}
 	name, err := t.lines.unsynced(ref)
 	switch {
-	case err != nil && f != nil: // a sync before has failed
+	case f != nil && err != nil:
 		return false, errors.Join(err, f.Close())
-	case err != nil || name == "":
+	case err != nil, f == nil && name == "":
 		return false, err
-	case f == nil:
-		_, dir := t.agentOf(ref)
-		f, err = t.fs.OpenFile(filepath.Join(dir, name), os.O_RDWR)
-		if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, dir) {
-			t.lines.settled(ref) // another program has removed it
-			return false, nil
-		}
 	}
-	if err != nil {
-		return false, err
+	if f == nil {
+		if f, err = t.openWritten(ref, name); f == nil || err != nil {
+			return false, err
+		}
 	}
 	if err = errors.Join(f.Sync(), f.Close()); err != nil {
 		return false, t.lines.doubt(ref, err)
 	}
 	t.lines.synced(ref)
 	return true, nil
+}
+
+// openWritten opens the file that has the lines of a transcript. It returns nil for one that another
+// program has removed: then there is nothing to sync.
+func (t *transcripts) openWritten(ref session.Ref, name string) (disk.File, error) {
+	_, dir := t.agentOf(ref)
+	f, err := t.fs.OpenFile(filepath.Join(dir, name), os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, dir) {
+		t.lines.settled(ref)
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return f, err
 }
 
 // ground settles a transcript, and has the log say so. So the next Open does not compare what is
